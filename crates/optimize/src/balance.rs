@@ -22,6 +22,9 @@ use program::{BalanceProgram, Proof, SCALES, Way};
 
 pub use sums::{SumsLimit, SumsTerm, sums_limit};
 
+/// Most terms of a proof, for each node: some are the rule, and whoever checks it should not have to add up more.
+const TERMS_PER_NODE_MAX: usize = 8;
+
 /// A balanced part of a graph with its optimum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalancedOptimum {
@@ -190,10 +193,10 @@ impl Search<'_> {
         let Some(Proof { inverse_rate, weights, potentials }) = program.proof(self.stop)? else { return Ok(None) };
         let unit = Fraction::new(1, self.graph.unit).expect("units are at least 1");
         let Some(inverse_rate) = inverse_rate.checked_mul(unit) else { return Ok(None) };
-        if inverse_rate <= cut.inverse_rate {
+        let sets: Vec<_> = weights.into_iter().zip(rows.into_sets()).filter(|(weight, _)| *weight > 0).collect();
+        if inverse_rate <= cut.inverse_rate || sets.len() > TERMS_PER_NODE_MAX * self.weights.len() {
             return Ok(Some((cut.clone(), program)));
         }
-        let sets = weights.into_iter().zip(rows.into_sets()).filter(|(weight, _)| *weight > 0).collect();
         Ok(Some((BalanceLimit { inverse_rate, sets, potentials }, program)))
     }
 

@@ -51,6 +51,8 @@ pub enum CertificateError {
     CapableMissing { id: String },
     #[error("the sum counts nothing; give a term a weight above 0")]
     EmptySum,
+    #[error("the sum has {found} {what}; leave out those that prove least, until there are {limit}")]
+    TooManyTerms { found: usize, limit: usize, what: &'static str },
     #[error("the sum holds a {kind}; use cuts, or partitions for an allreduce")]
     NotSummable { kind: &'static str },
     #[error(

@@ -18,6 +18,7 @@ mod error;
 mod fabrics;
 mod families;
 mod grammar;
+mod graphs;
 mod hosts;
 mod machines;
 mod network;

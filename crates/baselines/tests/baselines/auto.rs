@@ -48,7 +48,8 @@ fn of_family(seed: u64) -> Option<Topology> {
         0 => format!("{family},host={}GB/s", 20 + 10 * random.below(12)),
         _ => family.to_owned(),
     };
-    let plain = generate(&with_host, &TopologyLimits::STANDARD).or_else(|_| generate(family, &TopologyLimits::STANDARD));
+    let plain =
+        generate(&with_host, &TopologyLimits::STANDARD).or_else(|_| generate(family, &TopologyLimits::STANDARD));
     let plain = plain.unwrap_or_else(|error| panic!("{family}: {error}"));
     let are_odd = random.below(3) == 0;
     let slow = random.below(4);

@@ -9,11 +9,11 @@ use crate::digraph::Digraph;
 use crate::size::Size;
 
 /// The numbers of nodes there are.
-pub(super) const ORDERS: [u64; 10] = [6, 9, 10, 15, 16, 26, 32, 45, 80, 728];
+pub(super) const ORDERS: [u64; 15] = [6, 9, 10, 14, 15, 16, 21, 26, 32, 35, 45, 70, 80, 189, 728];
 
 pub(super) fn distance_regular_size(n: u64) -> Result<Size, FamilyError> {
     if !ORDERS.contains(&n) {
-        return Err(FamilyError::value("distreg", "n", n, "one of 6 9 10 15 16 26 32 45 80 728"));
+        return Err(FamilyError::value("distreg", "n", n, "one of 6 9 10 14 15 16 21 26 32 35 45 70 80 189 728"));
     }
     Ok(Size::regular(n.into(), 4))
 }
@@ -26,20 +26,36 @@ pub(super) fn distance_regular(n: u32) -> Digraph {
         9 => joined(9, |a, b| (a / 3 == b / 3) != (a % 3 == b % 3)),
         // Two sides of five without a perfect matching.
         10 => joined(10, |a, b| (a < 5) != (b < 5) && a % 5 != b % 5),
+        // Points and lines of the plane of order 2 that do not meet, by a difference set modulo 7.
+        14 => incidence(7, &(0..7).map(|line| [2, 4, 5, 6].map(|point| (line + point) % 7)).collect::<Vec<_>>()),
         15 => petersen_edges(),
         // The cube of four dimensions.
         16 => joined(16, |a, b| (a ^ b).is_power_of_two()),
+        // The line graph of the Heawood graph.
+        21 => line_graph(&ring_with_chords(14, &[5, -5])),
         // Points and lines of the projective plane of order 3, by a difference set modulo 13.
         26 => incidence(13, &(0..13).map(|line| [0, 1, 3, 9].map(|point| (line + point) % 13)).collect::<Vec<_>>()),
         32 => affine_plane(),
-        45 => cage_edges(),
+        // The odd graph O₄: triples out of seven, joined when they share nothing.
+        35 => {
+            let triples = subsets_of_seven(3);
+            joined(35, |one, other| triples[one as usize] & triples[other as usize] == 0)
+        }
+        // The line graph of Tutte's 8-cage.
+        45 => line_graph(&ring_with_chords(30, &[-13, -9, 7, -7, 9, 13])),
+        70 => doubled_odd(),
         // Points and lines of the generalized quadrangle W(3).
         80 => incidence(40, &symplectic_lines()),
+        // The line graph of Tutte's 12-cage.
+        189 => line_graph(&ring_with_chords(126, &TWELVE_CAGE)),
         // Points and lines of the split Cayley hexagon of order 3.
         728 => incidence(364, &hexagon_lines()),
         _ => unreachable!("the size was checked"),
     }
 }
+
+/// Chords of Tutte's 12-cage, seven times over, by Frucht's notation.
+const TWELVE_CAGE: [i64; 18] = [17, 27, -13, -59, -35, 35, -11, 13, -53, 53, -27, 21, 57, 11, -21, -57, 59, -17];
 
 /// Nodes joined both ways where a symmetric rule says so.
 fn joined(order: u32, rule: impl Fn(u32, u32) -> bool) -> Digraph {
@@ -94,18 +110,35 @@ fn affine_plane() -> Digraph {
     incidence(16, &lines)
 }
 
-/// The line graph of Tutte's 8-cage, a ring of thirty nodes with chords `[−13, −9, 7, −7, 9, 13]⁵`: the edges of the ring
-/// first, then the chords by their lower end.
-fn cage_edges() -> Digraph {
-    const CHORDS: [u32; 6] = [30 - 13, 30 - 9, 7, 30 - 7, 9, 13];
-    let mut edges: Vec<(u32, u32)> = (0..30).map(|node| (node, (node + 1) % 30)).collect();
-    for (node, &chord) in (0..30).zip(CHORDS.iter().cycle()) {
-        let other = (node + chord) % 30;
+/// The doubled odd graph: triples out of seven, then sets of four, each joined with the triples that it holds.
+fn doubled_odd() -> Digraph {
+    let (triples, fours) = (subsets_of_seven(3), subsets_of_seven(4));
+    let mut held = [0; 4];
+    let lines = fours.iter().map(|four| {
+        let inside = (0..).zip(&triples).filter(|&(_, triple)| triple & !four == 0).map(|(number, _)| number);
+        held.iter_mut().zip(inside).for_each(|(held, number)| *held = number);
+        held
+    });
+    incidence(35, &lines.collect::<Vec<_>>())
+}
+
+/// Sets of so many out of seven, as bits, ascending.
+fn subsets_of_seven(count: u32) -> Vec<u32> {
+    (0..1_u32 << 7).filter(|set| set.count_ones() == count).collect()
+}
+
+/// The edges of a ring of so many nodes, then of chords by their lower end: node v is joined with `v + chords[v]`, the chords
+/// being repeated (Frucht's notation).
+fn ring_with_chords(nodes: u32, chords: &[i64]) -> Vec<(u32, u32)> {
+    let mut edges: Vec<(u32, u32)> = (0..nodes).map(|node| (node, (node + 1) % nodes)).collect();
+    for (node, &chord) in (0..nodes).zip(chords.iter().cycle()) {
+        let other = (i64::from(node) + chord).rem_euclid(nodes.into());
+        let other = u32::try_from(other).expect("below the number of nodes");
         if node < other {
             edges.push((node, other));
         }
     }
-    line_graph(&edges)
+    edges
 }
 
 #[cfg(test)]
@@ -147,16 +180,21 @@ mod tests {
     /// Brouwer, Cohen, Neumaier, *Distance-Regular Graphs*, 1989, and Zhao 2026, table A.2: diameters.
     #[test]
     fn intersection_arrays_are_those_of_the_tables() {
-        let arrays: [(u32, &[usize], &[usize]); 10] = [
+        let arrays: [(u32, &[usize], &[usize]); 15] = [
             (6, &[4, 1], &[1, 4]),
             (9, &[4, 2], &[1, 2]),
             (10, &[4, 3, 1], &[1, 3, 4]),
+            (14, &[4, 3, 2], &[1, 2, 4]),
             (15, &[4, 2, 1], &[1, 1, 4]),
             (16, &[4, 3, 2, 1], &[1, 2, 3, 4]),
+            (21, &[4, 2, 2], &[1, 1, 2]),
             (26, &[4, 3, 3], &[1, 1, 4]),
             (32, &[4, 3, 3, 1], &[1, 1, 3, 4]),
+            (35, &[4, 3, 3], &[1, 1, 2]),
             (45, &[4, 2, 2, 2], &[1, 1, 1, 2]),
+            (70, &[4, 3, 3, 2, 2, 1, 1], &[1, 1, 2, 2, 3, 3, 4]),
             (80, &[4, 3, 3, 3], &[1, 1, 1, 4]),
+            (189, &[4, 2, 2, 2, 2, 2], &[1, 1, 1, 1, 1, 2]),
             (728, &[4, 3, 3, 3, 3, 3], &[1, 1, 1, 1, 1, 4]),
         ];
         assert_eq!(arrays.map(|(order, ..)| u64::from(order)), ORDERS);

@@ -1,5 +1,6 @@
 //! What limits an allreduce where what enters a node that is no terminal must leave it.
 
+use super::TERMS_PER_NODE_MAX;
 use super::cuts::CutRows;
 use super::program::{BalanceProgram, Proof, Row, Rows, Way};
 use crate::digraph::{Arc, Digraph, MergedGraph};
@@ -81,7 +82,7 @@ pub fn sums_limit(
     let Some(Proof { inverse_rate, weights, potentials }) = program.proof(stop)? else { return Ok(None) };
     let whole = Fraction::new(merged.unit, 1).expect("not zero");
     let rate = inverse_rate.inverse().and_then(|rate| rate.checked_mul(whole));
-    Ok(rate.filter(|rate| *rate < bound).map(|rate| {
+    let found = rate.filter(|rate| *rate < bound).map(|rate| {
         let SumsRows { terms, entered, left, .. } = rows;
         let (mut entered, mut left) = (entered.into_sets().into_iter(), left.into_sets().into_iter());
         let terms = terms.into_iter().map(|term| match term {
@@ -91,7 +92,8 @@ pub fn sums_limit(
         });
         let terms = weights.into_iter().zip(terms).filter(|(weight, _)| *weight > 0).collect();
         SumsLimit { rate, terms, potentials }
-    }))
+    });
+    Ok(found.filter(|found| found.terms.len() <= TERMS_PER_NODE_MAX * terminals.len()))
 }
 
 /// Partitions and cuts that kept capacities violate.

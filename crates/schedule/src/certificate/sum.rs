@@ -8,6 +8,12 @@ use crate::bound::{Certificate, CutDirection};
 use crate::collective::Collective;
 use crate::shares::Shares;
 
+/// Most partitions in a sum: each costs as much as all links.
+const PARTITIONS_MAX: usize = 64;
+
+/// Most cuts in a sum, for each node: each costs as much as what it lists.
+const CUTS_PER_NODE_MAX: usize = 16;
+
 /// What all terms of a sum count of the capacities of links, in bytes per second, and what must pass them, as a multiple of the
 /// message: more than 0.
 ///
@@ -21,6 +27,13 @@ pub fn sum_parts(
     potentials: &[(NodeIndex, i64)],
 ) -> Result<(BigUint, Ratio), CertificateError> {
     let node_count = topology.nodes().len();
+    let partitions = terms.iter().filter(|(_, term)| matches!(term, Certificate::Partition { .. })).count();
+    let limit = PARTITIONS_MAX + CUTS_PER_NODE_MAX * node_count;
+    for (found, limit, what) in [(partitions, PARTITIONS_MAX, "partitions"), (terms.len(), limit, "terms")] {
+        if found > limit {
+            return Err(CertificateError::TooManyTerms { found, limit, what });
+        }
+    }
     // By link, how often it counts.
     let mut counts = vec![0_i128; topology.links().len()];
     for (counted, rise) in counts.iter_mut().zip(rises(topology, potentials)?) {

@@ -264,6 +264,16 @@ fn sums_know_that_a_switch_passes_on_what_it_takes_in() {
             CertificateError::NotSummable { kind: "sum" },
         ),
         (
+            CollectiveKind::Allreduce,
+            of(vec![(1, partition(&[&[0], &[1], &[2], &[3]])); 65], &[]),
+            CertificateError::TooManyTerms { found: 65, limit: 64, what: "partitions" },
+        ),
+        (
+            CollectiveKind::Allgather,
+            of(vec![(1, cut(In, &[0])); 64 + 16 * 5 + 1], &[]),
+            CertificateError::TooManyTerms { found: 145, limit: 144, what: "terms" },
+        ),
+        (
             CollectiveKind::Allgather,
             of(vec![(1, lp_dual(&[1]))], &[]),
             CertificateError::NotSummable { kind: "lp-dual" },

@@ -96,6 +96,11 @@ impl<'a> Arguments<'a> {
         ExpressionError::Missing { family: self.takes.name, what, example: self.takes.example }
     }
 
+    /// That the value of a key is not what is expected, or that the key is missing.
+    pub(super) fn refused(&self, key: &str, expected: &'static str) -> ExpressionError {
+        self.find(key).map_or_else(|| self.missing(format!("`{key}`")), |argument| value_error(argument, expected))
+    }
+
     /// A number ≥ 1 that the family needs, or its default. Numbers beyond the machine's saturate: as sizes they are
     /// over any limit.
     pub(super) fn count(&self, key: &'static str, default: Option<usize>) -> Result<usize, ExpressionError> {

@@ -2,6 +2,7 @@
 //! what its refusals read like.
 
 use canopy_direct::{Digraph, Family, FamilyError, Limit, TooLarge};
+use num_integer::gcd;
 
 use crate::error::TopologyError;
 use crate::generate::arguments::{Arguments, count, value_error};
@@ -54,6 +55,29 @@ pub(super) fn circulant(arguments: &Arguments<'_>) -> Member {
         }
     };
     Ok(Family::Circulant { n, offsets, copies })
+}
+
+/// `shifted-ring:n=16`: two rings, both ways, the second in steps of the least number above 1 that visits all ranks; of six or
+/// fewer ranks, where there is none, two equal rings.
+///
+/// Source: Wang et al., "TopoOpt", NSDI 2023; the first baseline of Zhao 2026, §3.7.
+pub(super) fn shifted_ring(arguments: &Arguments<'_>) -> Member {
+    let n = arguments.number("n", None)?;
+    let step = (2..n.div_ceil(2)).find(|step| gcd(*step, n) == 1);
+    Ok(match step {
+        Some(step) => Family::Circulant { n, offsets: vec![1, step], copies: 1 },
+        None => Family::BiRing { n, d: 4 },
+    })
+}
+
+/// `dfc2:4x4`, `dfc2:3x3x3`: grids with fully joined lines, of two dimensions or more.
+pub(super) fn dfc2(arguments: &Arguments<'_>) -> Member {
+    let extents = arguments.extents()?;
+    match extents.as_slice() {
+        &[rows, columns] => Ok(Family::Dfc2 { rows, columns }),
+        [_] => Err(value_error(arguments.bare()?, "two sizes such as `4x4`, or more")),
+        _ => Ok(Family::Hamming { extents }),
+    }
 }
 
 /// `distreg:n=32,d=4`.

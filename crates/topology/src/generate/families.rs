@@ -7,7 +7,7 @@ use crate::generate::arguments::{Arguments, Takes};
 use crate::generate::catalogue::two_sizes;
 use crate::generate::error::ExpressionError;
 use crate::generate::machines::{self, MESH_KEYS, POD_KEYS, RACK_KEYS, SWITCHED_KEYS};
-use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, random};
+use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, graphs, random};
 use crate::limits::TopologyLimits;
 use crate::shorten::shorten;
 use crate::spelling::{did_you_mean, same_word};
@@ -107,9 +107,12 @@ pub(super) const FAMILIES: &[Family] = &[
     member("dbjmod", "dbjmod:d=2,n=4", None, ND, |given| {
         Ok(Member::ModifiedDeBruijn { d: given.number("d", None)?, n: given.number("n", None)? })
     }),
-    member("dfc2", "dfc2:4x4", SIZES, BW, |given| {
-        two_sizes(given).map(|[rows, columns]| Member::Dfc2 { rows, columns })
-    }),
+    member("dfc2", "dfc2:4x4", SIZES, BW, catalogue::dfc2),
+    member("shifted-ring", "shifted-ring:n=16", None, &["n", "bw"], catalogue::shifted_ring),
+    draft("slim-fly", "slim-fly:q=5", None, &["q", "bw"], graphs::slim_fly),
+    draft("double-tree", "double-tree:n=16", None, &["n", "bw"], graphs::double_tree),
+    draft("xpander", "xpander:n=30,d=5,seed=1", None, &["n", "d", "seed", "bw"], random::xpander),
+    draft("jellyfish", "jellyfish:n=32,d=4,seed=1", None, &["n", "d", "seed", "bw"], random::jellyfish),
     draft("dragonfly", "dragonfly:4x5", SIZES, &["local", "global"], dragonfly::dragonfly),
     draft(
         "dims",

@@ -3,7 +3,7 @@
 //! ```text
 //! expr := call | family [":" args]
 //! args := arg {"," arg}          arg := value | key "=" value      (only the first may be a bare value)
-//! call := op [":" n] "(" expr {";" expr} ")" [":" args]
+//! call := op [":" n] "(" expr {";" expr} ")" [(":" | ",") args]
 //! ```
 //!
 //! A value is any text without `, ; ( )`. What families, keys and values mean is decided elsewhere.
@@ -158,16 +158,18 @@ impl<'a> Parser<'a> {
         if !self.skip(')') {
             return Err(self.unexpected("`;` or `)`"));
         }
-        let arguments = self.arguments()?;
+        // After a parenthesis, a comma can only mean what a colon does.
+        let arguments = if self.skip(',') { self.argument_list()? } else { self.arguments()? };
         Ok(Composition { operator, position, number, operands, arguments })
     }
 
     /// `:` and arguments, if any.
     fn arguments(&mut self) -> Result<Vec<Argument<'a>>, ExpressionError> {
+        if self.skip(':') { self.argument_list() } else { Ok(Vec::new()) }
+    }
+
+    fn argument_list(&mut self) -> Result<Vec<Argument<'a>>, ExpressionError> {
         let mut arguments = Vec::new();
-        if !self.skip(':') {
-            return Ok(arguments);
-        }
         loop {
             arguments.push(self.argument(arguments.is_empty())?);
             if !self.skip(',') {

@@ -70,6 +70,118 @@ pub(super) fn random_regular(
     Ok(draft)
 }
 
+/// Drawings of a random graph until one is connected: of graphs whose nodes have three links or more, hardly any is not.
+const DRAWINGS_MAX: usize = 100;
+
+/// `jellyfish:n=32,d=4,seed=1`: a random graph of ranks, each linked both ways with `d` others.
+///
+/// Free ends of links are joined two by two at random, no two of which belong to one rank or to two that are linked already;
+/// where none is left to join, all begins anew (Steger and Wormald 1999).
+///
+/// Source: Singla, Hong, Popa and Godfrey, "Jellyfish: networking data centers randomly", NSDI 2012.
+pub(super) fn jellyfish(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Result<TopologyDraft, ExpressionError> {
+    let (ranks, degree) = (arguments.count("n", None)?, arguments.count("d", None)?);
+    if degree < 3 || degree >= ranks {
+        return Err(arguments.refused("d", "whole numbers from 3 below `n`"));
+    }
+    if ranks % 2 == 1 && degree % 2 == 1 {
+        return Err(arguments.refused("n", "even numbers if `d` is odd"));
+    }
+    undirected(arguments, limits, (ranks, degree), |generator| {
+        let mut edges: Vec<(usize, usize)> = Vec::with_capacity(ranks * degree / 2);
+        let mut linked = vec![Vec::with_capacity(degree); ranks];
+        let mut ends: Vec<usize> = (0..ranks * degree).map(|end| end / degree).collect();
+        let mut failures = 0;
+        while !ends.is_empty() {
+            generator.shuffle_front(&mut ends, 2);
+            let (one, other) = (ends[0], ends[1]);
+            if one == other || linked[one].contains(&other) {
+                failures += 1;
+                // As likely as not, no two free ends can be joined any more.
+                if failures > 100 + ends.len() {
+                    return None;
+                }
+                continue;
+            }
+            failures = 0;
+            linked[one].push(other);
+            linked[other].push(one);
+            edges.push((one.min(other), one.max(other)));
+            ends.swap_remove(1);
+            ends.swap_remove(0);
+        }
+        Some(edges)
+    })
+}
+
+/// `xpander:n=30,d=5,seed=1`: `n / (d + 1)` copies of a complete graph of d + 1 ranks, in which each link is replaced by links
+/// between the copies of its ends, one for each copy, at random. Rank `c` of copy `k` has the number `c·n/(d + 1) + k`.
+///
+/// Source: Valadarsky, Shahaf, Dinitz and Schapira, "Xpander: towards optimal-performance datacenters", CoNEXT 2016, §3.
+pub(super) fn xpander(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Result<TopologyDraft, ExpressionError> {
+    let (ranks, degree) = (arguments.count("n", None)?, arguments.count("d", None)?);
+    if degree < 2 || !ranks.is_multiple_of(degree.saturating_add(1)) {
+        return Err(arguments.refused("n", "multiples of `d` + 1, with `d` from 2"));
+    }
+    let copies = ranks / (degree + 1);
+    undirected(arguments, limits, (ranks, degree), |generator| {
+        let mut edges = Vec::with_capacity(ranks * degree / 2);
+        let mut order: Vec<usize> = (0..copies).collect();
+        for one in 0..=degree {
+            for other in one + 1..=degree {
+                generator.shuffle_front(&mut order, copies);
+                edges.extend(
+                    (0..copies).zip(&order).map(|(copy, &matched)| (one * copies + copy, other * copies + matched)),
+                );
+            }
+        }
+        Some(edges)
+    })
+}
+
+/// Ranks named by their number that the first connected drawing links both ways.
+fn undirected(
+    arguments: &Arguments<'_>,
+    limits: &TopologyLimits,
+    (ranks, degree): (usize, usize),
+    draw: impl Fn(&mut SplitMix64) -> Option<Vec<(usize, usize)>>,
+) -> Result<TopologyDraft, ExpressionError> {
+    let seed = arguments.seed()?;
+    let bandwidth = arguments.rate("bw", 25_000_000_000)?;
+    Size { ranks: ranks as u128, switches: 0, links: product(&[ranks, degree]) }.check(limits)?;
+    let mut generator = SplitMix64::new(seed);
+    let mut drawings = (0..DRAWINGS_MAX).filter_map(|_| draw(&mut generator));
+    let Some(mut edges) = drawings.find(|edges| is_connected(ranks, edges)) else {
+        return Err(arguments.refused("d", "a larger number: no drawing is connected"));
+    };
+    edges.sort_unstable();
+    let mut draft = TopologyDraft::default();
+    (0..ranks).for_each(|rank| draft.add_compute(rank.to_string()));
+    for (one, other) in edges {
+        draft.add_both(&one.to_string(), &other.to_string(), bandwidth, Latency::default());
+    }
+    Ok(draft)
+}
+
+fn is_connected(ranks: usize, edges: &[(usize, usize)]) -> bool {
+    let mut linked = vec![Vec::new(); ranks];
+    for &(one, other) in edges {
+        linked[one].push(other);
+        linked[other].push(one);
+    }
+    let mut is_reached = vec![false; ranks];
+    is_reached[0] = true;
+    let mut reached = vec![0];
+    while let Some(rank) = reached.pop() {
+        for &next in &linked[rank] {
+            if !std::mem::replace(&mut is_reached[next], true) {
+                reached.push(next);
+            }
+        }
+    }
+    is_reached.into_iter().all(|reached| reached)
+}
+
 /// Links each node of the cycle to the next, all with one random capacity.
 fn add_cycle(draft: &mut TopologyDraft, generator: &mut SplitMix64, cycle: &[usize]) {
     let gigabytes = 1 + generator.next() % CAPACITY_MAX;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::document::{read_document, to_json, to_yaml};
 use crate::error::TopologyError;
+use crate::index::NodeIndex;
 
 #[test]
 fn sizes_of_direct_networks() {
@@ -30,6 +31,15 @@ fn sizes_of_direct_networks() {
         ("diamond", 8, 16),
         ("dbjmod:d=2,n=4", 16, 32),
         ("dfc2:4x4", 16, 96),
+        ("dfc2:3x3x3", 27, 162),
+        ("shifted-ring:n=16", 16, 64),
+        ("shifted-ring:n=6", 6, 12),
+        ("slim-fly:q=5", 50, 350),
+        ("slim-fly:q=7", 98, 1078),
+        ("double-tree:n=16", 16, 58),
+        ("double-tree:n=9", 9, 30),
+        ("xpander:n=30,d=5,seed=1", 30, 150),
+        ("jellyfish:n=32,d=4,seed=1", 32, 128),
         ("dragonfly:4x5", 20, 80),
         ("dragonfly:6x4", 24, 132),
         ("dragonfly:3x1", 3, 6),
@@ -40,6 +50,47 @@ fn sizes_of_direct_networks() {
     }
     check_size("dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s", 512, 8, 512 + 3 * 512 + 2 * 512);
     check_size("dims:switch3+switch1+ring4", 12, 4, 24 + 24);
+}
+
+/// Any two routers of a Slim Fly are two links apart at most, and all have as many links.
+#[test]
+fn slim_flies_have_diameter_two() {
+    for (q, degree) in [(5, 7), (7, 11), (11, 17), (13, 19), (17, 25)] {
+        let topology = topology(&format!("slim-fly:q={q}"));
+        let ranks: Vec<NodeIndex> = topology.ranks().map(|rank| rank.node()).collect();
+        let heads = |node: NodeIndex| topology.links_from(node).map(|link| topology.link(link).to).collect::<Vec<_>>();
+        for &rank in &ranks {
+            assert_eq!(heads(rank).len(), degree, "{q}");
+        }
+        let mut near: Vec<NodeIndex> = heads(ranks[0]);
+        near.extend(near.clone().into_iter().flat_map(heads));
+        near.push(ranks[0]);
+        near.sort_unstable();
+        near.dedup();
+        assert_eq!(near.len(), ranks.len(), "{q}");
+    }
+}
+
+/// Every rank has `d` links to different others, and seeds give different graphs.
+#[test]
+fn random_graphs_are_regular_and_simple() {
+    for (family, n, d) in
+        [("jellyfish", 32, 4), ("jellyfish", 9, 8), ("jellyfish", 50, 3), ("xpander", 30, 5), ("xpander", 4, 3)]
+    {
+        let drawn = |seed: u64| topology(&format!("{family}:n={n},d={d},seed={seed}"));
+        for seed in 1..6 {
+            let topology = drawn(seed);
+            for rank in topology.ranks() {
+                let links: Vec<_> = topology.links_from(rank.node()).map(|link| topology.link(link)).collect();
+                assert_eq!(links.len(), d, "{family} {n} {d} {seed}");
+                assert!(links.iter().all(|link| link.capacity == links[0].capacity));
+                assert!(links.iter().all(|link| topology.has_link(link.to, link.from)));
+            }
+            let is_complete = n == d + 1;
+            assert!(is_complete || drawn(seed).links() != drawn(seed + 1).links());
+            assert!(topology.links() == drawn(seed).links());
+        }
+    }
 }
 
 #[test]
@@ -187,7 +238,15 @@ fn circulants_and_rings_that_are_no_network_are_refused_with_their_place() {
 fn catalogue_members_that_are_no_network_are_refused_with_their_place() {
     check_refusals(&[
         ("genkautz:n=4,d=4", "position 10: `n` cannot be `4`; expected more nodes than d"),
-        ("distreg:n=33", "position 9: `n` cannot be `33`; expected one of 6 9 10 15 16 26 32 45 80 728"),
+        ("slim-fly:q=9", "position 10: `q` cannot be `9`; expected primes from 5 below 65536"),
+        ("jellyfish:n=9,d=3", "position 11: `n` cannot be `9`; expected even numbers if `d` is odd"),
+        ("jellyfish:n=9,d=2", "position 15: `d` cannot be `2`; expected whole numbers from 3 below `n`"),
+        ("xpander:n=31,d=5", "position 9: `n` cannot be `31`; expected multiples of `d` + 1, with `d` from 2"),
+        ("double-tree:n=1", "position 13: `n` cannot be `1`; expected whole numbers from 2"),
+        (
+            "distreg:n=33",
+            "position 9: `n` cannot be `33`; expected one of 6 9 10 14 15 16 21 26 32 35 45 70 80 189 728",
+        ),
         (
             "distreg:n=32,d=3",
             "position 14: `d` cannot be `3`; expected 4, the degree of all known distance-regular networks",
