@@ -22,6 +22,9 @@ use program::{BalanceProgram, Proof, SCALES, Way};
 
 pub use sums::{SumsLimit, SumsTerm, sums_limit};
 
+/// Bits of a rate down to which parts are rounded where units are too small for that.
+const GRAINS: [i32; 3] = [20, 16, 12];
+
 /// Most terms of a proof, for each node: some are the rule, and whoever checks it should not have to add up more.
 const TERMS_PER_NODE_MAX: usize = 8;
 
@@ -262,6 +265,14 @@ impl Best<'_> {
             self.consider_ways(kept, scale, limit)?;
             if self.is_as_fast_as(limit) {
                 return Ok(());
+            }
+        }
+        for bits in GRAINS {
+            if let Some(kept) = program.rounded_coarsely(bits, self.search.stop)? {
+                self.consider_ways(kept, 1, limit)?;
+            }
+            if self.part.as_ref().is_some_and(|part| part.inverse_rate.to_float() < 1.001 * limit.to_float()) {
+                break;
             }
         }
         for &scale in many {

@@ -16,6 +16,10 @@ use crate::stop::{Stop, Stopped};
 /// Rounds of looking for rows that a solution violates, at most: some are the rule.
 const ROUNDS_MAX: u32 = 40;
 
+/// A rate that is a lesser part of the unit is computed once more, in a unit that is nearer, but not by more than so much.
+const FAR: f64 = 0.3;
+const NEARER_LEAST: f64 = 1e-4;
+
 /// Most numbers in which equations are solved.
 const WIDTH_MAX: usize = 1_200;
 
@@ -63,8 +67,10 @@ pub(super) struct BalanceProgram {
     /// By node.
     is_balanced: Vec<bool>,
     rows: Vec<Row>,
-    /// A bound on the rate, which counts as 1.
+    /// A rate that is not far from the greatest, which counts as 1.
     unit: f64,
+    /// How often data may have to pass an arc.
+    most: f64,
     /// The greatest demand, which counts as 1.
     demand: f64,
     /// By arc, in these units.
@@ -88,8 +94,17 @@ impl BalanceProgram {
     pub(super) fn new(ways: Vec<Way>, is_balanced: Vec<bool>, rows: Vec<Row>, bound: f64, most: f64) -> Option<Self> {
         let demand = rows.iter().map(|row| row.demand).max().filter(|&demand| demand > 0)? as f64;
         let is_sound = bound.is_finite() && bound > 0.0 && ways.len() + rows.len() <= SIZE_MAX;
-        let capacities = ways.iter().map(|&(.., capacity)| (capacity as f64 / bound / demand).min(most)).collect();
-        is_sound.then_some(Self { ways, is_balanced, rows, unit: bound, demand, capacities, point: None })
+        let mut program =
+            Self { ways, is_balanced, rows, unit: bound, most, demand, capacities: Vec::new(), point: None };
+        program.scale(bound);
+        is_sound.then_some(program)
+    }
+
+    /// Counts in units of this rate.
+    fn scale(&mut self, unit: f64) {
+        self.unit = unit;
+        let scaled = |&(.., capacity): &Way| (capacity as f64 / unit / self.demand).min(self.most);
+        self.capacities = self.ways.iter().map(scaled).collect();
     }
 
     /// Finds rows until a solution violates none; says whether there is one.
@@ -97,6 +112,12 @@ impl BalanceProgram {
         for _ in 0..ROUNDS_MAX {
             self.point = self.solved(stop)?;
             let Some(point) = &self.point else { return Ok(false) };
+            if point.rate < FAR {
+                // Numbers are as exact as parts of the greatest are.
+                let nearer = self.unit * (1.5 * point.rate).max(NEARER_LEAST);
+                self.scale(nearer);
+                continue;
+            }
             let rows = source.violated(&point.kept, point.rate / self.demand, stop)?;
             if rows.is_empty() {
                 return Ok(true);
@@ -323,6 +344,29 @@ impl BalanceProgram {
                 .zip(&self.ways)
                 .all(|(&kept, &(.., capacity))| capacity.checked_mul(scale).is_some_and(|most| kept <= most))
         }))
+    }
+}
+
+impl BalanceProgram {
+    /// A little less than the solution, in grains of so many units, rounded so that it stays balanced; by arc, in units. For
+    /// capacities of so many digits, or so far apart, that floats can not tell single units.
+    pub(super) fn rounded_coarsely(&self, bits: i32, stop: &dyn Stop) -> Result<Option<Vec<u128>>, Stopped> {
+        let Some(point) = &self.point else { return Ok(None) };
+        let unit = self.unit * self.demand;
+        let grain = u128::try_from(whole(unit, -bits)).unwrap_or(0);
+        if grain == 0 {
+            return Ok(None);
+        }
+        let factor = unit / grain as f64 * (1.0 - 4.0 * 2_f64.powi(-bits));
+        let least = |(kept, &(.., capacity)): (&f64, &Way)| {
+            let kept = kept * factor;
+            // Next to the capacity there is no room to round up.
+            if kept.ceil() > (capacity / grain) as f64 { ((capacity / grain) as f64).min(kept.floor()) } else { kept }
+        };
+        let kept: Vec<f64> = point.kept.iter().zip(&self.ways).map(least).collect();
+        let kept = rounded(&self.ways, &self.is_balanced, &kept, stop)?;
+        let in_units = |(kept, &(.., capacity)): (u128, &Way)| kept.checked_mul(grain).filter(|&kept| kept <= capacity);
+        Ok(kept.and_then(|kept| kept.into_iter().zip(&self.ways).map(in_units).collect()))
     }
 }
 
