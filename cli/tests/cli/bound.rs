@@ -130,7 +130,15 @@ fn an_explanation_names_what_is_odd_and_what_repairs_bring() {
 #[test]
 fn a_bound_that_is_not_known_to_be_reachable_says_so() {
     let workspace = Workspace::new();
+    // A plain switch can not add up, and a proof counts what that costs.
     workspace.write("funnel.yaml", UNBALANCED);
+    let object = workspace.json("bound funnel.yaml --collective reduce-scatter --json");
+    assert_eq!((&object["bound"]["tight"], &object["certificate"]["kind"]), (&true.into(), &"sum".into()));
+    check_members(&object["certificate"], &["kind", "terms", "potentials", "capacity", "data", "checked"]);
+    let text = workspace.run("bound funnel.yaml --collective reduce-scatter").stdout;
+    assert!(text.contains("proof      3 cuts together, as what enters a switch leaves it: s"), "{text}");
+    // One that can add up might do better than trees that treat it as a plain one.
+    workspace.write("funnel.yaml", UNBALANCED.replace("kind: switch", "kind: switch, aggregate: true"));
     let object = workspace.json("bound funnel.yaml --collective reduce-scatter --json");
     assert_eq!(object["bound"]["tight"], false);
     check_members(&object["bound"], &["algbw", "algbw_GBps", "tight", "lower", "upper"]);

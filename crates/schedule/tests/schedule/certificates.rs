@@ -239,6 +239,13 @@ fn sums_know_that_a_switch_passes_on_what_it_takes_in() {
         let expected = Rate::new(numerator, denominator).unwrap();
         assert_eq!(bound(&topology, kind, &certificate), Ok(expected), "{kind} {certificate:?}");
     }
+}
+
+#[test]
+fn malformed_sums_are_refused() {
+    use CutDirection::In;
+    let topology = slow_up(NodeKind::PLAIN_SWITCH);
+    let around = || (0..4).map(|rank| (1, cut(In, &[rank]))).collect::<Vec<_>>();
     let of = |terms: Vec<(u64, Certificate)>, potentials: &[(u32, i64)]| Certificate::Sum {
         terms,
         potentials: potentials.iter().map(|&(node, potential)| (NodeIndex::new(node), potential)).collect(),
@@ -247,20 +254,20 @@ fn sums_know_that_a_switch_passes_on_what_it_takes_in() {
     for (kind, certificate, expected) in [
         (CollectiveKind::Allgather, of(Vec::new(), &[]), CertificateError::EmptySum),
         (CollectiveKind::Allgather, of(vec![(0, cut(In, &[0]))], &[]), CertificateError::EmptySum),
-        (CollectiveKind::Allgather, of(around(In), &[(0, 1)]), CertificateError::PotentialMisplaced { node: 0 }),
+        (CollectiveKind::Allgather, of(around(), &[(0, 1)]), CertificateError::PotentialMisplaced { node: 0 }),
         (
             CollectiveKind::Allgather,
-            of(around(In), &[(5, 1)]),
+            of(around(), &[(5, 1)]),
             CertificateError::UnknownNode { place: place(), node: 5, node_count: 5 },
         ),
         (
             CollectiveKind::Allgather,
-            of(around(In), &[(4, 1), (4, 1)]),
+            of(around(), &[(4, 1), (4, 1)]),
             CertificateError::Unsorted { place: place(), node: 4, next: 4 },
         ),
         (
             CollectiveKind::Allgather,
-            of(vec![(1, of(around(In), &[]))], &[]),
+            of(vec![(1, of(around(), &[]))], &[]),
             CertificateError::NotSummable { kind: "sum" },
         ),
         (
@@ -281,7 +288,7 @@ fn sums_know_that_a_switch_passes_on_what_it_takes_in() {
         (CollectiveKind::Allgather, of(vec![(1, cut(In, &[]))], &[]), CertificateError::NoRankInside),
         (
             CollectiveKind::AllToAll,
-            of(around(In), &[]),
+            of(around(), &[]),
             CertificateError::NotApplicable { kind: "cut", collective: CollectiveKind::AllToAll },
         ),
     ] {
@@ -289,7 +296,7 @@ fn sums_know_that_a_switch_passes_on_what_it_takes_in() {
     }
     // One that multicasts sends out more than enters it.
     let able = slow_up(NodeKind::Switch { multicast: true, aggregate: false });
-    let refused = bound(&able, CollectiveKind::Allgather, &sum(around(In), 1));
+    let refused = bound(&able, CollectiveKind::Allgather, &of(around(), &[(4, 1)]));
     assert_eq!(refused, Err(CertificateError::PotentialMisplaced { node: 4 }));
 }
 

@@ -28,7 +28,7 @@ pub(super) fn slim_fly(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Re
     }
     let bandwidth = arguments.rate("bw", RATE)?;
     let is_one = q % 4 == 1;
-    let degree = if is_one { (3 * wide - 1) / 2 } else { (3 * wide + 1) / 2 };
+    let degree = if is_one { 3 * wide / 2 } else { (3 * wide).div_ceil(2) };
     Size { ranks: 2 * wide * wide, switches: 0, links: 2 * wide * wide * degree }.check(limits)?;
     let power = |base: u64, exponent: u64| (0..exponent).fold(1, |power, _| power * base % q);
     let order = |base: u64| (1..q).find(|&exponent| power(base, exponent) == 1);

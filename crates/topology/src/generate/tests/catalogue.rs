@@ -36,7 +36,7 @@ fn sizes_of_direct_networks() {
         ("shifted-ring:n=6", 6, 12),
         ("slim-fly:q=5", 50, 350),
         ("slim-fly:q=7", 98, 1078),
-        ("double-tree:n=16", 16, 58),
+        ("double-tree:n=16", 16, 52),
         ("double-tree:n=9", 9, 30),
         ("xpander:n=30,d=5,seed=1", 30, 150),
         ("jellyfish:n=32,d=4,seed=1", 32, 128),
