@@ -37,7 +37,7 @@ fn sizes_of_direct_networks() {
         ("slim-fly:q=5", 50, 350),
         ("slim-fly:q=7", 98, 1078),
         ("double-tree:n=16", 16, 52),
-        ("double-tree:n=9", 9, 30),
+        ("double-tree:n=9", 9, 28),
         ("xpander:n=30,d=5,seed=1", 30, 150),
         ("jellyfish:n=32,d=4,seed=1", 32, 128),
         ("dragonfly:4x5", 20, 80),
