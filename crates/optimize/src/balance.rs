@@ -24,6 +24,8 @@ pub use sums::{SumsLimit, SumsTerm, sums_limit};
 
 /// Bits of a rate down to which parts are rounded where units are too small for that.
 const GRAINS: [i32; 3] = [20, 16, 12];
+/// How many times the least time a part that is so rounded may take, before coarser ones are tried.
+const NEAR: f64 = 1.001;
 
 /// Most terms of a proof, for each node: some are the rule, and whoever checks it should not have to add up more.
 const TERMS_PER_NODE_MAX: usize = 8;
@@ -250,40 +252,39 @@ impl Best<'_> {
     /// Parts near the solution of the program, until one reaches the limit: in the parts of a unit that it is made of, in whole
     /// numbers of few parts, then on the face of solutions, then in many parts.
     fn search_near(&mut self, program: &BalanceProgram, limit: Fraction) -> Result<(), OptimumError> {
+        let stop = self.search.stop;
         let (few, many) = SCALES.split_at(SCALES.len() - 2);
         // Of what is alike, rounding makes what is not.
         let alike = few.iter().filter(|&&scale| program.is_made_of(scale)).take(1);
         for &scale in alike.chain(few) {
-            if let Some(kept) = program.rounded(scale, self.search.stop)? {
-                self.consider_ways(kept, scale, limit)?;
-            }
-            if self.is_as_fast_as(limit) {
+            if self.takes(program.rounded(scale, stop)?, scale, limit)? {
                 return Ok(());
             }
         }
-        for (kept, scale) in program.parts(self.search.stop)? {
-            self.consider_ways(kept, scale, limit)?;
-            if self.is_as_fast_as(limit) {
-                return Ok(());
-            }
+        program.parts(stop, |kept, scale| self.takes(Some(kept), scale, limit))?;
+        if self.is_as_fast_as(limit) {
+            return Ok(());
         }
         for bits in GRAINS {
-            if let Some(kept) = program.rounded_coarsely(bits, self.search.stop)? {
-                self.consider_ways(kept, 1, limit)?;
-            }
-            if self.part.as_ref().is_some_and(|part| part.inverse_rate.to_float() < 1.001 * limit.to_float()) {
+            self.takes(program.rounded_coarsely(bits, stop)?, 1, limit)?;
+            if self.part.as_ref().is_some_and(|part| part.inverse_rate.to_float() < NEAR * limit.to_float()) {
                 break;
             }
         }
         for &scale in many {
-            if let Some(kept) = program.rounded(scale, self.search.stop)? {
-                self.consider_ways(kept, scale, limit)?;
-            }
-            if self.is_as_fast_as(limit) {
-                return Ok(());
+            if self.takes(program.rounded(scale, stop)?, scale, limit)? {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// Considers a part, if there is one; says whether the best reaches the limit.
+    fn takes(&mut self, kept: Option<Vec<u128>>, scale: u128, limit: Fraction) -> Result<bool, OptimumError> {
+        if let Some(kept) = kept {
+            self.consider_ways(kept, scale, limit)?;
+        }
+        Ok(self.is_as_fast_as(limit))
     }
 
     /// A part by way of positive capacity, if what enters single terminals allows more than the best so far.

@@ -259,10 +259,14 @@ impl BalanceProgram {
         Some(Proof { inverse_rate, weights, potentials })
     }
 
-    /// Balanced parts near the solution, by arc in parts of a unit, and how many parts a unit has. The simplest first; whoever
-    /// uses one has to rate it.
-    pub(super) fn parts(&self, stop: &dyn Stop) -> Result<Vec<(Vec<u128>, u128)>, Stopped> {
-        let Some(point) = &self.point else { return Ok(Vec::new()) };
+    /// Gives balanced parts near the solution, by arc in parts of a unit, and how many parts a unit has, the simplest first, until
+    /// one is enough; whoever uses one has to rate it.
+    pub(super) fn parts<E: From<Stopped>>(
+        &self,
+        stop: &dyn Stop,
+        mut is_enough: impl FnMut(Vec<u128>, u128) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let Some(point) = &self.point else { return Ok(()) };
         let (is_tight, is_free) = (self.tight_rows(point), self.free_arcs(point));
         // Capacities of full arcs come first: all others follow from them, as far as they do. Then the rate, then all arcs.
         let is_full = |arc: usize| !is_free[arc] && 2.0 * point.kept[arc] > self.capacities[arc];
@@ -289,11 +293,11 @@ impl BalanceProgram {
         // The rate counts for what most rows ask for, so that they say no more than that arcs are alike.
         let unit = tight().fold(0, |unit, row| unit.gcd(&row.demand)).max(1);
         for row in tight() {
-            let Ok(demand) = i64::try_from(row.demand / unit) else { return Ok(Vec::new()) };
+            let Ok(demand) = i64::try_from(row.demand / unit) else { return Ok(()) };
             let terms = row.arcs.iter().map(|&arc| (arcs + arc as usize, 1));
             equations.require(terms.chain([(rate, -demand)]).collect());
         }
-        let Some(solutions) = equations.solved(WIDTH_MAX, stop)? else { return Ok(Vec::new()) };
+        let Some(solutions) = equations.solved(WIDTH_MAX, stop)? else { return Ok(()) };
         let free = solutions.free();
         let with_parts = |&parts: &i128| -> Option<(Vec<u128>, u128)> {
             let chosen = free.iter().map(|&position| match full.get(position) {
@@ -315,7 +319,12 @@ impl BalanceProgram {
             is_as_stated.then(|| (kept.into_iter().map(|kept| kept / divisor).collect(), scale / divisor))
         };
         let all = if free.iter().all(|&position| position < rate) { &PARTS[..1] } else { &PARTS[..] };
-        Ok(all.iter().filter_map(with_parts).collect())
+        for (kept, scale) in all.iter().filter_map(with_parts) {
+            if is_enough(kept, scale)? {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
