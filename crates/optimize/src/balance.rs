@@ -24,6 +24,8 @@ pub use sums::{SumsLimit, SumsTerm, sums_limit};
 
 /// Bits of a rate down to which parts are rounded where units are too small for that.
 const GRAINS: [i32; 3] = [20, 16, 12];
+/// Bits of the part of a unit that is mixed in.
+const MIXED: [u32; 2] = [20, 12];
 /// How many times the least time a part that is so rounded may take, before coarser ones are tried.
 const NEAR: f64 = 1.001;
 
@@ -168,6 +170,9 @@ impl Search<'_> {
         let limit = match self.limit(&cut)? {
             Some((limit, program)) => {
                 best.search_near(&program, limit.inverse_rate)?;
+                if !best.is_near(limit.inverse_rate) {
+                    best.mix(&program)?;
+                }
                 limit
             }
             None => cut,
@@ -249,6 +254,46 @@ impl Best<'_> {
         Ok(())
     }
 
+    fn is_near(&self, limit: Fraction) -> bool {
+        self.part.as_ref().is_some_and(|part| part.inverse_rate.to_float() < NEAR * limit.to_float())
+    }
+
+    /// Mixes a little of a part that is best for equal weights into the solution of the program: of weights far apart, what the
+    /// small ones need is less than rounding leaves.
+    fn mix(&mut self, program: &BalanceProgram) -> Result<(), OptimumError> {
+        let even: Vec<u64> = self.search.terminals.iter().map(|&terminal| u64::from(terminal)).collect();
+        if self.search.weights == even {
+            return Ok(());
+        }
+        let search = Search { weights: &even, ..*self.search };
+        let cut = match search.cut() {
+            Err(OptimumError::Stopped(stopped)) => return Err(stopped.into()),
+            // Some have nothing to send, and could not.
+            Err(_) => return Ok(()),
+            Ok(cut) => cut,
+        };
+        let (Some(part), _) = search.run(cut)? else { return Ok(()) };
+        self.consider(part.capacities.clone(), part.scale)?;
+        for bits in MIXED {
+            let parts = 1_u128 << bits;
+            let Some(kept) = program.rounded(parts, self.search.stop)? else { continue };
+            let mut kept = kept.into_iter();
+            let mut mixed = |capacity: u128, even: u128| -> Option<u128> {
+                let own = if capacity > 0 { kept.next()? } else { 0 };
+                own.checked_mul(part.scale)?.checked_mul(parts - 1)?.checked_add(even.checked_mul(parts)?)
+            };
+            let pairs = self.search.graph.pairs().zip(&part.capacities);
+            let both = pairs.map(|((_, _, [up, down]), &[even_up, even_down])| {
+                Some([mixed(up, even_up)?, mixed(down, even_down)?])
+            });
+            let scale = parts.checked_mul(parts).and_then(|scale| scale.checked_mul(part.scale));
+            if let (Some(capacities), Some(scale)) = (both.collect::<Option<Vec<_>>>(), scale) {
+                self.consider(capacities, scale)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Parts near the solution of the program, until one reaches the limit: in the parts of a unit that it is made of, in whole
     /// numbers of few parts, then on the face of solutions, then in many parts.
     fn search_near(&mut self, program: &BalanceProgram, limit: Fraction) -> Result<(), OptimumError> {
@@ -267,7 +312,7 @@ impl Best<'_> {
         }
         for bits in GRAINS {
             self.takes(program.rounded_coarsely(bits, stop)?, 1, limit)?;
-            if self.part.as_ref().is_some_and(|part| part.inverse_rate.to_float() < NEAR * limit.to_float()) {
+            if self.is_near(limit) {
                 break;
             }
         }

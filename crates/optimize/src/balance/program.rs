@@ -30,6 +30,9 @@ const SIZE_MAX: usize = 40_000;
 const CHOSEN_BITS: [i32; 3] = [6, 16, 28];
 const ROUNDED_BITS: i32 = 36;
 
+/// Most corners of a face of prices that are tried.
+const CORNERS_MAX: usize = 8;
+
 /// Parts of a unit that capacities are tried in, where the equations leave a choice.
 const PARTS: [i128; 9] = [1, 2, 3, 4, 6, 12, 64, 1 << 12, 1 << 20];
 
@@ -225,8 +228,14 @@ impl BalanceProgram {
             .collect();
         let unit = floats.iter().map(|value| value.abs()).fold(0.0, f64::max);
         let bits = if floats.len() == 1 { &CHOSEN_BITS[..1] } else { &CHOSEN_BITS[..] };
-        let found = bits.iter().filter_map(|&bits| {
-            let free: Vec<i128> = floats.iter().map(|value| whole(value / unit, bits)).collect();
+        let inside = bits.iter().map(|&bits| floats.iter().map(|value| whole(value / unit, bits)).collect());
+        // Demands far apart make rows look tight that are not: then a corner proves more.
+        let corners = if floats.len() > CORNERS_MAX { 0 } else { floats.len() };
+        let corner = |chosen: usize| {
+            let number = |(place, value): (usize, &f64)| if place == chosen { whole(value.signum(), 0) } else { 0 };
+            floats.iter().enumerate().map(number).collect()
+        };
+        let found = inside.chain((0..corners).map(corner)).filter_map(|free: Vec<i128>| {
             let (mut weights, _) = solutions.with(&free)?;
             let potentials = weights.split_off(rows);
             Some((weights, potentials))

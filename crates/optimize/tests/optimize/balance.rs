@@ -157,6 +157,22 @@ proptest! {
         prop_assert!(limit <= reached * (1.0 + 1e-12) && reached <= limit * 1.001, "{} {} {:?}", limit, reached, graph);
     }
 
+    /// Weights of any magnitude, 0 among them: likewise.
+    #[test]
+    fn parts_for_weights_far_apart_are_near_the_limit(
+        (graph, terminals) in connected(6, 4),
+        weights in prop::collection::vec(prop_oneof![Just(0), 1..5_u64, 1..1_000_000_000_000_u64], 10),
+        source in 0..6_usize,
+    ) {
+        let count = terminals.iter().filter(|&&terminal| terminal).count();
+        let mut weights: Vec<u64> =
+            weights.iter().zip(&terminals).map(|(&weight, &terminal)| if terminal { weight } else { 0 }).collect();
+        weights[source % count] += 1;
+        let found = balanced_optimum(&graph, &weights, &terminals, &Never).expect("connected");
+        let (limit, reached) = (found.limit.inverse_rate.to_float(), found.inverse_rate.to_float());
+        prop_assert!(limit <= reached * (1.0 + 1e-12) && reached <= limit * 1.001, "{} {} {:?}", limit, reached, graph);
+    }
+
     /// What enters a node and can not leave it is no loss, whatever is thrown away of it.
     #[test]
     fn nodes_that_more_enters_than_leaves_cost_nothing((mut graph, terminals) in connected(5, 4)) {
