@@ -143,7 +143,7 @@ pub fn certified_bound(
 ) -> Result<Rate, CertificateError> {
     // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
-    let factor = if counts_shares(collective.kind()) { share_total(topology, shares) } else { 1 };
+    let unit = unit(topology, collective.kind(), shares);
     let mut set_of = vec![None; topology.nodes().len()];
     let capacity_of = |counts: &dyn Fn(&Link) -> bool| -> u128 {
         let counted = topology.links().iter().filter(|link| counts(link));
@@ -152,12 +152,12 @@ pub fn certified_bound(
     };
     match certificate {
         Certificate::Cut { direction, nodes } => {
-            let demand = cut_demand(topology, collective, shares, (*direction, nodes), &mut set_of)?;
-            Ok(rate(capacity_of(&|link| crosses(&set_of, *direction, link)), factor, demand))
+            let demand = cut_demand(topology, collective, (shares, unit), (*direction, nodes), &mut set_of)?;
+            Ok(rate(capacity_of(&|link| crosses(&set_of, *direction, link)), unit, demand))
         }
         Certificate::Partition { sets } => {
             let demand = partition_demand(topology, collective.kind(), sets, &mut set_of)?;
-            Ok(rate(capacity_of(&|link| leaves(&set_of, link)), factor, demand))
+            Ok(rate(capacity_of(&|link| leaves(&set_of, link)), unit, demand))
         }
         Certificate::Sum { terms, potentials } => {
             let (capacity, data) = sum_parts(topology, collective, shares, terms, potentials)?;
@@ -176,8 +176,12 @@ const fn counts_shares(kind: CollectiveKind) -> bool {
     )
 }
 
-fn share_total(topology: &Topology, shares: &Shares) -> u128 {
-    topology.ranks().map(|rank| u128::from(shares.weight(rank))).sum()
+/// How many of what cuts count a message is: the shares of all ranks, or one. O(ranks).
+fn unit(topology: &Topology, kind: CollectiveKind, shares: &Shares) -> u128 {
+    match counts_shares(kind) {
+        true => topology.ranks().map(|rank| u128::from(shares.weight(rank))).sum(),
+        false => 1,
+    }
 }
 
 /// Whether a link leads across the boundary of the nodes that are in a set, this way.
@@ -191,11 +195,11 @@ fn leaves(set_of: &[Option<usize>], link: &Link) -> bool {
     set_of[link.from.index()].is_some() && set_of[link.from.index()] != set_of[link.to.index()]
 }
 
-/// What must pass the links of a cut: shares or messages. Marks its nodes as set 0. O(nodes listed).
+/// Shares or messages that must pass the links of a cut, of so many in a message. Marks its nodes as set 0. O(nodes listed).
 fn cut_demand(
     topology: &Topology,
     collective: Collective,
-    shares: &Shares,
+    (shares, unit): (&Shares, u128),
     (direction, nodes): (CutDirection, &[NodeIndex]),
     set_of: &mut [Option<usize>],
 ) -> Result<u128, CertificateError> {
@@ -224,7 +228,7 @@ fn cut_demand(
         return Ok(1);
     }
     let inside: u128 = ranks_inside().map(|rank| u128::from(shares.weight(rank))).sum();
-    let outside = share_total(topology, shares) - inside;
+    let outside = unit - inside;
     let is_sent = matches!(kind, CollectiveKind::Allgather | CollectiveKind::Gather);
     match if is_sent == (direction == CutDirection::Out) { inside } else { outside } {
         0 => Err(CertificateError::NoShare),

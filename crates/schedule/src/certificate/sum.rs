@@ -3,7 +3,7 @@
 use canopy_topology::{Link, LinkIndex, NodeIndex, Ratio, Topology};
 use num_bigint::BigUint;
 
-use super::{CertificateError, counts_shares, crosses, cut_demand, leaves, partition_demand, share_total};
+use super::{CertificateError, crosses, cut_demand, leaves, partition_demand, unit};
 use crate::bound::{Certificate, CutDirection};
 use crate::collective::Collective;
 use crate::shares::Shares;
@@ -41,12 +41,13 @@ pub fn sum_parts(
     }
     let entering = entering(topology);
     let mut set_of = vec![None; node_count];
+    let unit = unit(topology, collective.kind(), shares);
     let mut demand = BigUint::ZERO;
     for (weight, term) in terms {
         let weighted = i128::from(*weight);
         match term {
             Certificate::Cut { direction, nodes } => {
-                demand += cut_demand(topology, collective, shares, (*direction, nodes), &mut set_of)?
+                demand += cut_demand(topology, collective, (shares, unit), (*direction, nodes), &mut set_of)?
                     * BigUint::from(*weight);
                 for &node in nodes {
                     let links: &mut dyn Iterator<Item = LinkIndex> = match direction {
@@ -68,7 +69,6 @@ pub fn sum_parts(
             Certificate::LpDual { .. } => return Err(CertificateError::NotSummable { kind: "lp-dual" }),
         }
     }
-    let unit = if counts_shares(collective.kind()) { share_total(topology, shares) } else { 1 };
     let data = Ratio::new(demand, unit).filter(|data| *data.parts().0 > BigUint::ZERO);
     let data = data.ok_or(CertificateError::EmptySum)?;
     let capacity = |(link, count): (&Link, i128)| {
