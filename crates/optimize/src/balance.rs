@@ -157,7 +157,7 @@ impl Search<'_> {
     /// Whether as much enters every node that is no terminal as leaves it.
     fn is_balanced(&self) -> bool {
         let mut sums = vec![(0_u128, 0_u128); self.weights.len()];
-        for (from, to, capacity) in self.ways() {
+        for (from, to, capacity) in self.graph.ways() {
             sums[from as usize].1 += capacity;
             sums[to as usize].0 += capacity;
         }
@@ -183,11 +183,12 @@ impl Search<'_> {
         Ok((best.part, limit))
     }
 
-    /// The limit of the linear program, and the program; `None` if it is too large, or proves no more than the cut.
+    /// The limit of the linear program, or of the cut if that says more, and the program; `None` if it is too large or not
+    /// solved.
     fn limit(&self, cut: &BalanceLimit) -> Result<Option<(BalanceLimit, BalanceProgram)>, OptimumError> {
         let order = self.graph.breadth_first_order(&mut Meter::new(self.stop))?;
         let order = order.into_iter().filter(|&node| self.terminals[node as usize]).collect();
-        let ways: Vec<Way> = self.ways().filter(|&(.., capacity)| capacity > 0).collect();
+        let ways: Vec<Way> = self.graph.ways().collect();
         let ends = ways.iter().map(|&(from, to, _)| (from, to)).collect();
         let mut rows = CutRows::new(ends, self.weights, order);
         let first = rows.alone();
@@ -210,9 +211,11 @@ impl Search<'_> {
         Ok(Some((BalanceLimit { inverse_rate, sets, potentials }, program)))
     }
 
-    /// Both directions of all pairs, with their capacities in units.
-    fn ways(&self) -> impl Iterator<Item = (u32, u32, u128)> {
-        self.graph.pairs().flat_map(|(low, high, [up, down])| [(low, high, up), (high, low, down)])
+    /// By pair, what both directions keep, of what each way keeps.
+    fn by_pair(&self, kept: Vec<u128>) -> Vec<[u128; 2]> {
+        let mut kept = kept.into_iter();
+        let mut keep = |capacity: u128| if capacity > 0 { kept.next().unwrap_or(0) } else { 0 };
+        self.graph.pairs().map(|(_, _, both)| both.map(&mut keep)).collect()
     }
 
     /// The optimum on a part; `None` if it falls apart.
@@ -277,15 +280,12 @@ impl Best<'_> {
         for bits in MIXED {
             let parts = 1_u128 << bits;
             let Some(kept) = program.rounded(parts, self.search.stop)? else { continue };
-            let mut kept = kept.into_iter();
-            let mut mixed = |capacity: u128, even: u128| -> Option<u128> {
-                let own = if capacity > 0 { kept.next()? } else { 0 };
+            let mixed = |own: u128, even: u128| {
                 own.checked_mul(part.scale)?.checked_mul(parts - 1)?.checked_add(even.checked_mul(parts)?)
             };
-            let pairs = self.search.graph.pairs().zip(&part.capacities);
-            let both = pairs.map(|((_, _, [up, down]), &[even_up, even_down])| {
-                Some([mixed(up, even_up)?, mixed(down, even_down)?])
-            });
+            let pairs = self.search.by_pair(kept).into_iter().zip(&part.capacities);
+            let both =
+                pairs.map(|([up, down], &[even_up, even_down])| Some([mixed(up, even_up)?, mixed(down, even_down)?]));
             let scale = parts.checked_mul(parts).and_then(|scale| scale.checked_mul(part.scale));
             if let (Some(capacities), Some(scale)) = (both.collect::<Option<Vec<_>>>(), scale) {
                 self.consider(capacities, scale)?;
@@ -299,7 +299,7 @@ impl Best<'_> {
     fn search_near(&mut self, program: &BalanceProgram, limit: Fraction) -> Result<(), OptimumError> {
         let stop = self.search.stop;
         let (few, many) = SCALES.split_at(SCALES.len() - 2);
-        // Of what is alike, rounding makes what is not.
+        // Rounding tells links apart that are alike, so parts that need none come first.
         let alike = few.iter().filter(|&&scale| program.is_made_of(scale)).take(1);
         for &scale in alike.chain(few) {
             if self.takes(program.rounded(scale, stop)?, scale, limit)? {
@@ -335,8 +335,7 @@ impl Best<'_> {
     /// A part by way of positive capacity, if what enters single terminals allows more than the best so far.
     fn consider_ways(&mut self, kept: Vec<u128>, scale: u128, limit: Fraction) -> Result<(), OptimumError> {
         let mut entering = vec![0_u128; self.search.weights.len()];
-        let ways = self.search.ways().filter(|&(.., capacity)| capacity > 0);
-        ways.zip(&kept).for_each(|((_, to, _), kept)| entering[to as usize] += kept);
+        self.search.graph.ways().zip(&kept).for_each(|((_, to, _), kept)| entering[to as usize] += kept);
         let total = self.search.weight_total();
         let unit = Fraction::new(scale, self.search.graph.unit).expect("units are at least 1");
         let is_worse = |(node, entering): (usize, u128)| {
@@ -352,9 +351,7 @@ impl Best<'_> {
         if terminals.into_iter().any(is_worse) {
             return Ok(());
         }
-        let mut kept = kept.into_iter();
-        let mut keep = |capacity: u128| if capacity > 0 { kept.next().unwrap_or(0) } else { 0 };
-        self.consider(self.search.graph.pairs().map(|(_, _, both)| both.map(&mut keep)).collect(), scale)
+        self.consider(self.search.by_pair(kept), scale)
     }
 }
 

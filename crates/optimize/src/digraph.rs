@@ -102,6 +102,12 @@ impl MergedGraph {
         self.pairs.iter().map(|pair| (pair.low, pair.high, [pair.up, pair.down]))
     }
 
+    /// The arcs that have a capacity, pair by pair: both ends and the capacity in units.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (u32, u32, u128)> {
+        let both = self.pairs().flat_map(|(low, high, [up, down])| [(low, high, up), (high, low, down)]);
+        both.filter(|&(.., capacity)| capacity > 0)
+    }
+
     /// The same graph with other capacities, in the order of [`pairs`](Self::pairs), whatever its unit is.
     #[must_use]
     pub(crate) fn with_capacities(&self, capacities: &[[u128; 2]]) -> Self {

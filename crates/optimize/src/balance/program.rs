@@ -4,6 +4,8 @@
 //! empty nor full; on the face these are equations, which are solved in fractions. What follows is added up in whole
 //! numbers, so that nothing depends on whether the guess was right.
 
+use std::ops::{AddAssign, Sub};
+
 use good_lp::{Expression, Variable};
 use num_integer::Integer;
 
@@ -162,11 +164,11 @@ impl BalanceProgram {
         Ok(Some(Point { rate: values[0], kept: values[1..].to_vec(), weights, potentials }))
     }
 
-    /// By arc, what one unit of its capacity counts for, by these weights and potentials.
-    fn worth(&self, weights: &[f64], potentials: &[f64]) -> Vec<f64> {
-        let mut worth: Vec<f64> =
-            self.ways.iter().map(|&(from, to, _)| potentials[to as usize] - potentials[from as usize]).collect();
-        for (row, weight) in self.rows.iter().zip(weights) {
+    /// By arc, the worth of a unit of its capacity, by these weights and potentials.
+    fn worth<N: Copy + Sub<Output = N> + AddAssign>(&self, weights: &[N], potentials: &[N]) -> Vec<N> {
+        let rise = |&(from, to, _): &Way| potentials[to as usize] - potentials[from as usize];
+        let mut worth: Vec<N> = self.ways.iter().map(rise).collect();
+        for (row, &weight) in self.rows.iter().zip(weights) {
             row.arcs.iter().for_each(|&arc| worth[arc as usize] += weight);
         }
         worth
@@ -250,14 +252,13 @@ impl BalanceProgram {
             weights.iter().map(|&weight| u64::try_from(weight / divisor).ok()).collect::<Option<_>>()?;
         let potentials: Vec<i64> =
             potentials.iter().map(|&potential| i64::try_from(potential / divisor).ok()).collect::<Option<_>>()?;
-        let mut worth: Vec<i128> = self
-            .ways
-            .iter()
-            .map(|&(from, to, _)| i128::from(potentials[to as usize]) - i128::from(potentials[from as usize]))
-            .collect();
+        let wide = |weight: &u64| i128::from(*weight);
+        let worth = self.worth(
+            &weights.iter().map(wide).collect::<Vec<_>>(),
+            &potentials.iter().copied().map(i128::from).collect::<Vec<_>>(),
+        );
         let mut demand = 0_u128;
-        for (row, &weight) in self.rows.iter().zip(&weights).filter(|(_, weight)| **weight > 0) {
-            row.arcs.iter().for_each(|&arc| worth[arc as usize] += i128::from(weight));
+        for (row, &weight) in self.rows.iter().zip(&weights) {
             demand = demand.checked_add(u128::from(weight) * u128::from(row.demand))?;
         }
         let mut capacity = 0_u128;

@@ -57,8 +57,7 @@ pub fn sums_limit(
     let mut order = merged.breadth_first_order(&mut meter)?;
     order.retain(|&node| terminals[node as usize]);
     let Some(&root) = order.first().filter(|_| order.len() > 1) else { return Err(OptimumError::NothingToMove) };
-    let two_way = merged.pairs().flat_map(|(low, high, [up, down])| [(low, high, up), (high, low, down)]);
-    let ways: Vec<Way> = two_way.filter(|&(.., capacity)| capacity > 0).collect();
+    let ways: Vec<Way> = merged.ways().collect();
     let ends: Vec<(u32, u32)> = ways.iter().map(|&(from, to, _)| (from, to)).collect();
     let turned = ends.iter().map(|&(from, to)| (to, from)).collect();
     let weights: Vec<u64> = (0..graph.node_count).map(|node| u64::from(node == root)).collect();
@@ -74,10 +73,8 @@ pub fn sums_limit(
     let balanced = terminals.iter().map(|&terminal| !terminal).collect();
     let unit = bound.to_float() / merged.unit as f64;
     let Some(mut program) = BalanceProgram::new(ways, balanced, vec![alone], unit, most) else { return Ok(None) };
-    match program.solve(&mut rows, stop) {
-        Ok(true) => {}
-        Ok(false) => return Ok(None),
-        Err(Stopped) => return Err(Stopped.into()),
+    if !program.solve(&mut rows, stop)? {
+        return Ok(None);
     }
     let Some(Proof { inverse_rate, weights, potentials }) = program.proof(stop)? else { return Ok(None) };
     let whole = Fraction::new(merged.unit, 1).expect("not zero");
