@@ -26,10 +26,10 @@ pub use sums::{SumsLimit, SumsTerm, sums_limit};
 const GRAINS: [i32; 3] = [20, 16, 12];
 /// Bits of the part of a unit that is mixed in.
 const MIXED: [u32; 2] = [20, 12];
-/// How many times the least time a part that is so rounded may take, before coarser ones are tried.
+/// Greatest time, as a multiple of the least, of a part for which nothing coarser is tried.
 const NEAR: f64 = 1.001;
 
-/// Most terms of a proof, for each node: some are the rule, and whoever checks it should not have to add up more.
+/// Most terms of a proof, for each node. A few are the rule, and a checker adds all of them up.
 const TERMS_PER_NODE_MAX: usize = 8;
 
 /// A balanced part of a graph with its optimum.
@@ -42,7 +42,7 @@ pub struct BalancedOptimum {
     pub kept: Vec<u128>,
     /// At least 1.
     pub scale: u128,
-    /// What no packing of trees in the whole graph is faster than.
+    /// Least time per unit of weight of all packings of trees in the whole graph, with its proof.
     pub limit: BalanceLimit,
 }
 
@@ -58,7 +58,7 @@ pub struct BalanceLimit {
     pub inverse_rate: Fraction,
     /// Sets by membership of nodes, each with its weight. A single one, without potentials, is a cut.
     pub sets: Vec<(u64, Vec<bool>)>,
-    /// By node; 0 for terminals.
+    /// Potentials by node, 0 for terminals.
     pub potentials: Vec<i64>,
 }
 
@@ -101,7 +101,7 @@ pub fn balanced_optimum(
     Ok(best.ok_or(OptimumError::NoBalancedPart)?.spread(graph, &merged, limit))
 }
 
-/// What no packing of trees is faster than, if nodes that are `able` may send out more or less than enters them.
+/// Least time of all packings of trees if nodes that are `able` may send out more or less than enters them.
 ///
 /// # Errors
 /// As [`balanced_optimum`], the cost of which this has at most.

@@ -25,7 +25,7 @@ pub(super) fn why(
     }
 }
 
-/// What several cuts say together.
+/// Sentences about several cuts together.
 fn sum(topology: &Topology, sets: usize, potentials: &[(NodeIndex, i64)]) -> Vec<String> {
     let switches: Vec<NodeIndex> = potentials.iter().map(|&(node, _)| node).collect();
     let names = switches.iter().map(|&node| topology.node(node).id.as_str());

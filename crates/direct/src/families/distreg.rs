@@ -122,12 +122,12 @@ fn doubled_odd() -> Digraph {
     incidence(35, &lines.collect::<Vec<_>>())
 }
 
-/// Sets of so many out of seven, as bits, ascending.
+/// Sets of `count` elements out of seven, as bits, ascending.
 fn subsets_of_seven(count: u32) -> Vec<u32> {
     (0..1_u32 << 7).filter(|set| set.count_ones() == count).collect()
 }
 
-/// The edges of a ring of so many nodes, then of chords by their lower end: node v is joined with `v + chords[v]`, the chords
+/// The edges of a ring of nodes, then of chords by their lower end: node v is joined with `v + chords[v]`, the chords
 /// being repeated (Frucht's notation).
 fn ring_with_chords(nodes: u32, chords: &[i64]) -> Vec<(u32, u32)> {
     let mut edges: Vec<(u32, u32)> = (0..nodes).map(|node| (node, (node + 1) % nodes)).collect();

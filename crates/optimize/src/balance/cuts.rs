@@ -7,7 +7,7 @@ use crate::stop::{Stop, Stopped};
 /// Parts of the greatest rate that flows are computed in.
 const FLOW_PARTS: f64 = (1_u64 << 36) as f64;
 
-/// What a row may be violated by, in parts of the rate: less is noise.
+/// Violation of a row, in parts of the rate, that is more than noise.
 const FLOW_TOLERANCE: f64 = 1e-7;
 
 /// Cuts that kept capacities violate, found by a flow into each terminal.
@@ -18,7 +18,7 @@ pub(super) struct CutRows<'a> {
     arcs: Vec<ArcId>,
     /// Terminals, neighbours after each other.
     order: Vec<u32>,
-    /// Of all rows found.
+    /// Sets of all rows found, in order.
     sets: Vec<Vec<bool>>,
 }
 

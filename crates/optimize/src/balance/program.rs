@@ -18,7 +18,7 @@ use crate::stop::{Stop, Stopped};
 /// Rounds of looking for rows that a solution violates, at most: some are the rule.
 const ROUNDS_MAX: u32 = 40;
 
-/// A rate that is a lesser part of the unit is computed once more, in a unit that is nearer, but not by more than so much.
+/// Rates below `FAR` units are computed once more in a smaller unit, but not in one below `NEARER_LEAST` of this one.
 const FAR: f64 = 0.3;
 const NEARER_LEAST: f64 = 1e-4;
 
@@ -270,7 +270,7 @@ impl BalanceProgram {
     }
 
     /// Gives balanced parts near the solution, by arc in parts of a unit, and how many parts a unit has, the simplest first, until
-    /// one is enough; whoever uses one has to rate it.
+    /// one is enough. The caller rates each.
     pub(super) fn parts<E: From<Stopped>>(
         &self,
         stop: &dyn Stop,
@@ -367,8 +367,8 @@ impl BalanceProgram {
 }
 
 impl BalanceProgram {
-    /// A little less than the solution, in grains of so many units, rounded so that it stays balanced; by arc, in units. For
-    /// capacities of so many digits, or so far apart, that floats can not tell single units.
+    /// A little less than the solution, rounded to multiples of a grain so that it stays balanced; by arc, in units. For
+    /// capacities with more digits than floats have, or far apart.
     pub(super) fn rounded_coarsely(&self, bits: i32, stop: &dyn Stop) -> Result<Option<Vec<u128>>, Stopped> {
         let Some(point) = &self.point else { return Ok(None) };
         let unit = self.unit * self.demand;

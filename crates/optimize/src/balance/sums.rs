@@ -13,7 +13,7 @@ use crate::strength::strength;
 /// Parts of the unit of what is kept that partitions are looked for in.
 const PARTS: f64 = (1_u64 << 32) as f64;
 
-/// What a row may be violated by, in parts of the rate: less is noise.
+/// Violation of a row, in parts of the rate, that is more than noise.
 const TOLERANCE: f64 = 1e-7;
 
 /// A rate that no sums of all terminals exceed, with its proof, as of [`BalanceLimit`](super::BalanceLimit).
@@ -21,9 +21,9 @@ const TOLERANCE: f64 = 1e-7;
 pub struct SumsLimit {
     /// In units of capacity.
     pub rate: Fraction,
-    /// What must pass, with weights.
+    /// Sums that must pass, with weights.
     pub terms: Vec<(u64, SumsTerm)>,
-    /// By node; 0 for terminals.
+    /// Potentials by node, 0 for terminals.
     pub potentials: Vec<i64>,
 }
 
@@ -99,7 +99,7 @@ struct SumsRows<'a> {
     ends: Vec<(u32, u32)>,
     entered: CutRows<'a>,
     left: CutRows<'a>,
-    /// Of all rows found, what they are.
+    /// Kinds of all rows found, in order.
     terms: Vec<Kind>,
 }
 
