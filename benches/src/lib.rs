@@ -6,6 +6,7 @@ mod clusters;
 mod cold;
 mod generic;
 mod random;
+pub mod seeds;
 mod unnamed;
 
 use std::fs;

@@ -1,0 +1,76 @@
+//! The published values of the five documents beside ours: runs the commands of `docs/seeds.md` and says what each gives.
+//!
+//! `cargo build --release -p canopy-cli && cargo run --release -p canopy-benches --bin seeds`
+//!
+//! Exits with 1 if a value differs from that of the page; `--write` writes it there instead. `--only TEXT` runs the rows with
+//! this text, `--quick` those that the tests run.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use canopy_benches::{seeds, timed};
+use clap::Parser;
+
+#[derive(Parser)]
+struct Options {
+    /// The program; the one beside this one if it is not stated.
+    #[arg(long)]
+    canopy: Option<PathBuf>,
+    /// Writes new values into the page.
+    #[arg(long)]
+    write: bool,
+    /// Runs the rows that contain this text.
+    #[arg(long)]
+    only: Option<String>,
+    /// Leaves out the slow rows.
+    #[arg(long)]
+    quick: bool,
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
+    let options = Options::parse();
+    let canopy = match options.canopy {
+        Some(path) => fs::canonicalize(path)?,
+        None => std::env::current_exe()?.with_file_name("canopy"),
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("this package lies below the root")?;
+    let page_path = root.join("docs/seeds.md");
+    let page = fs::read_to_string(&page_path)?;
+    let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+    let (mut agree, mut explained, mut wrong) = (0, 0, 0);
+    for row in seeds::rows(&page)? {
+        let text = lines.get(row.line).cloned().unwrap_or_default();
+        if options.quick && row.is_slow || options.only.as_ref().is_some_and(|only| !text.contains(only.as_str())) {
+            continue;
+        }
+        let (value, time) = timed(|| row.value(&canopy, root));
+        let place = format!("{:6.2} s  {} | {}", time.as_secs_f64(), row.place, row.published);
+        let value = match value {
+            Ok(value) => value,
+            Err(error) => {
+                println!("{place} | failed: {error}");
+                wrong += 1;
+                continue;
+            }
+        };
+        let agrees = row.agrees(&value)?;
+        agree += u32::from(agrees);
+        explained += u32::from(!agrees && !row.remark.is_empty());
+        let mark = if agrees { "=" } else { row.remark.as_str() };
+        let changed = value != row.ours;
+        wrong += u32::from(!options.write && (changed || mark.is_empty()));
+        println!("{place} | {value} | {}{mark}", if changed { "CHANGED " } else { "" });
+        if options.write
+            && let Some(line) = lines.get_mut(row.line)
+        {
+            *line = row.with_value(&text, &value);
+        }
+    }
+    println!("{agree} as published, {explained} differ with a reason, {wrong} not as the page says");
+    if options.write {
+        fs::write(&page_path, lines.join("\n") + "\n")?;
+    }
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
