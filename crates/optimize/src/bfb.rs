@@ -7,10 +7,13 @@
 //! * **Source.** Zhao 2026, chapter 3 and appendix A.5: linear program (3.1), theorem 19 for its value as a
 //!   maximum over sets of in-links, (A.11) for whole chunks, where an integral flow makes rounding needless; (A.12) for
 //!   links of different latencies (`delays`).
+//! * **Hosts.** Where what a node sends or receives passes a host of limited rate, steps of different nodes depend on
+//!   each other, and are solved together (`joint`).
 
 mod arrivals;
 mod assign;
 mod delays;
+mod joint;
 mod load;
 mod sequence;
 #[cfg(test)]
@@ -25,6 +28,7 @@ use crate::stop::{Meter, Stop, Stopped};
 
 pub use arrivals::Arrivals;
 pub use assign::Piece;
+pub use joint::JointArrivals;
 pub use sequence::{StepLoads, chunks_needed, step_loads};
 
 /// Greatest sum of all amounts, and of the widths of one node's in-links: products of both fit 127 bits.
@@ -41,6 +45,14 @@ pub struct BfbGraph {
     unit: u64,
     /// What the links' delays are counted in parts of; none where they are left out of account.
     delayed_per: Option<u64>,
+    hosts: Option<Hosts>,
+}
+
+/// What the hosts of nodes let pass in units of [`BfbGraph::unit`], by node; 0 for a node without one.
+#[derive(Clone, Debug)]
+struct Hosts {
+    send: Vec<u64>,
+    receive: Vec<u64>,
 }
 
 /// An arc into a node.
@@ -88,7 +100,6 @@ impl BfbGraph {
         if amounts.len() != node_count as usize {
             return Err(BfbError::WrongLength { found: amounts.len(), node_count });
         }
-        let limited = |what, sum| if sum > SUM_MAX { Err(BfbError::TooLarge { what, sum }) } else { Ok(()) };
         let amount_total = amounts.iter().map(|&amount| u128::from(amount)).sum();
         limited("the amounts", amount_total)?;
         u32::try_from(graph.arcs.len())
@@ -108,7 +119,7 @@ impl BfbGraph {
             }
             starts.push(u32::try_from(links.len()).expect("no more than arcs"));
         }
-        Ok(Self { starts, links, amounts: amounts.to_vec(), amount_total, unit, delayed_per: None })
+        Ok(Self { starts, links, amounts: amounts.to_vec(), amount_total, unit, delayed_per: None, hosts: None })
     }
 
     /// [`new`](Self::new) with shares of one size.
@@ -117,6 +128,45 @@ impl BfbGraph {
     /// The same.
     pub fn with_equal_shares(graph: &Digraph, stop: &dyn Stop) -> Result<Self, BfbError> {
         Self::new(graph, &vec![1; graph.node_count as usize], stop)
+    }
+
+    /// The same graph with each node behind a host: over all its links together, it sends and receives no more than
+    /// these capacities, by node. A capacity of 0 is no limit. Only [`JointArrivals`] keep to them.
+    ///
+    /// # Errors
+    /// [`BfbError::TooLarge`]: the amounts of all nodes that receive them, or the capacities of all links and hosts in
+    /// units of their greatest common divisor. O(nodes + arcs).
+    ///
+    /// # Panics
+    /// Other numbers of capacities than nodes.
+    pub fn with_hosts(mut self, send: &[u64], receive: &[u64]) -> Result<Self, BfbError> {
+        let count = self.amounts.len();
+        assert!(send.len() == count && receive.len() == count, "each node has a capacity in either direction");
+        let unit = send.iter().chain(receive).fold(self.unit, |unit, capacity| unit.gcd(capacity));
+        for link in &mut self.links {
+            // Widths times the former unit are the capacities, which fit.
+            link.width *= self.unit / unit;
+        }
+        self.unit = unit;
+        let scaled = |capacities: &[u64]| capacities.iter().map(|capacity| capacity / unit).collect();
+        let hosts = Hosts { send: scaled(send), receive: scaled(receive) };
+        let widths = self.links.iter().map(|link| link.width).chain(hosts.send.iter().chain(&hosts.receive).copied());
+        let sum = widths.map(u128::from).sum();
+        limited("the capacities of all arcs and hosts, divided by the greatest common divisor of all,", sum)?;
+        self.hosts = Some(hosts);
+        limited("the amounts, once for each node,", self.amount_at_once())?;
+        Ok(self)
+    }
+
+    /// Whether nodes are behind hosts.
+    pub const fn has_hosts(&self) -> bool {
+        self.hosts.is_some()
+    }
+
+    /// The most that one flow divides: all shares, or where there are hosts, all shares for every node.
+    pub fn amount_at_once(&self) -> u128 {
+        let copies = if self.has_hosts() { self.amounts.len() as u128 } else { 1 };
+        self.amount_total.saturating_mul(copies)
     }
 
     /// Number of nodes.
@@ -137,7 +187,7 @@ impl BfbGraph {
     /// Ensures that all shares together have fewer chunks than can be counted.
     fn require_countable(&self, chunks: u64) {
         assert!(
-            self.amount_total.checked_mul(chunks.into()).is_some_and(|all| all <= SUM_MAX),
+            self.amount_at_once().checked_mul(chunks.into()).is_some_and(|all| all <= SUM_MAX),
             "all chunks together are at most 2^63"
         );
     }
@@ -146,6 +196,10 @@ impl BfbGraph {
     pub const fn unit(&self) -> u64 {
         self.unit
     }
+}
+
+fn limited(what: &'static str, sum: u128) -> Result<(), BfbError> {
+    if sum > SUM_MAX { Err(BfbError::TooLarge { what, sum }) } else { Ok(()) }
 }
 
 /// All arcs that count, each with its head, by increasing head, then tail, then arc. Widths are capacities.

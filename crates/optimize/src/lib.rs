@@ -25,7 +25,7 @@ mod sweep;
 mod whole;
 
 pub use balance::{BalanceLimit, BalancedOptimum, SumsLimit, SumsTerm, balance_limit, balanced_optimum, sums_limit};
-pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
+pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, JointArrivals, Piece, StepLoads, chunks_needed, step_loads};
 pub use binary::{BinaryEffort, BinaryProgram, Decision, Literal, Relaxed};
 pub use concurrent::{
     Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, PATHS_MAX,

@@ -160,6 +160,7 @@ enum Via {
 }
 
 /// Sources of one step that can use the same in-links.
+#[derive(Debug)]
 pub(super) struct Class {
     /// Positions of these in-links.
     pub(super) links: Vec<usize>,

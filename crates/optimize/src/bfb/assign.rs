@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::arrivals::{Arrivals, Class};
+use super::{BfbGraph, narrow};
 use crate::flow::{ArcId, FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
@@ -40,22 +41,24 @@ impl Arrivals<'_> {
         self.graph.require_countable(chunks);
         let classes = self.classes(step);
         let room = self.rooms(load, chunks);
-        let ClassAssignment::All(flows) = assign_classes(&classes, chunks.into(), &room, stop)? else {
+        let ClassAssignment::All(flows) = assign_classes(&classes, chunks.into(), &room, &[], stop)? else {
             return Ok(None);
         };
         let mut pieces = Vec::with_capacity(self.sources(step).len());
         for (class, flows) in classes.iter().zip(flows) {
-            self.lay(class, chunks, &flows, &mut pieces);
+            self.graph.lay(class, chunks, &flows, &mut pieces);
         }
         Ok(Some(pieces))
     }
+}
 
+impl BfbGraph {
     /// Lays the shares of a class on its links, of which each takes so many chunks.
-    fn lay(&self, class: &Class, chunks: u64, flows: &[u64], pieces: &mut Vec<Piece>) {
-        let mut links = class.links.iter().zip(flows.iter().copied()).filter(|&(_, flow)| flow > 0);
+    pub(super) fn lay(&self, class: &Class, chunks: u64, flows: &[u128], pieces: &mut Vec<Piece>) {
+        let mut links = class.links.iter().zip(flows.iter().map(|&flow| narrow(flow))).filter(|&(_, flow)| flow > 0);
         let mut room = links.next();
         for &source in &class.sources {
-            let total = self.graph.amount(source) * chunks;
+            let total = self.amount(source) * chunks;
             let mut start = 0;
             while start < total {
                 let (link, left) = room.expect("the links carry all chunks of the class");
@@ -72,45 +75,50 @@ impl Arrivals<'_> {
 /// What came of serving classes.
 pub(super) enum ClassAssignment {
     /// Everything fits: by class, chunks on each of its links.
-    All(Vec<Vec<u64>>),
-    /// These amounts can only come over these links, which lack room.
-    Short { amount: u128, links: Vec<usize> },
+    All(Vec<Vec<u128>>),
+    /// These amounts can only come through these links and hosts, by position in `room`, which lack room.
+    Short { amount: u128, carriers: Vec<usize> },
 }
 
-/// Serves all classes, each with `chunks` for each unit of its amount, over links with so much room.
+/// Serves all classes, each with `chunks` for each unit of its amount, over links with so much room. Where `hosts` has
+/// an entry for a link, what the link carries also takes room of that host, whose room follows those of the links.
 ///
-/// One greatest flow; where it falls short, the classes that could still send and the links that they can use are a set
-/// that lacks room.
+/// One greatest flow; where it falls short, the classes that could still send, and the least links and hosts that all
+/// they send passes, are a set that lacks room.
 pub(super) fn assign_classes(
     classes: &[Class],
     chunks: u128,
     room: &[u128],
+    hosts: &[Option<u32>],
     stop: &dyn Stop,
 ) -> Result<ClassAssignment, Stopped> {
     let total: u128 = classes.iter().map(|class| class.amount * chunks).sum();
     match i64::try_from(total) {
-        Ok(total) if total < i64::MAX => assign_classes_in::<i64>(classes, chunks, room, total, stop),
+        Ok(total) if total < i64::MAX => assign_classes_in::<i64>((classes, chunks), (room, hosts), total, stop),
         _ => {
             let total = i128::try_from(total).expect("amounts times chunks are at most 2^126");
-            assign_classes_in::<i128>(classes, chunks, room, total, stop)
+            assign_classes_in::<i128>((classes, chunks), (room, hosts), total, stop)
         }
     }
 }
 
 fn assign_classes_in<C: FlowUnit>(
-    classes: &[Class],
-    chunks: u128,
-    room: &[u128],
+    (classes, chunks): (&[Class], u128),
+    (room, hosts): (&[u128], &[Option<u32>]),
     total: C,
     stop: &dyn Stop,
 ) -> Result<ClassAssignment, Stopped> {
     let fit = |value: u128| C::try_from_u128(value.min(total.to_u128())).expect("at most the total");
-    // Nodes: classes, links, the source, the sink.
+    // Nodes: classes, links and hosts, the source, the sink.
     let node = |index: usize| u32::try_from(index).expect("fewer classes than nodes");
     let (source, sink) = (node(classes.len() + room.len()), node(classes.len() + room.len() + 1));
+    let next = |carrier: usize| match hosts.get(carrier) {
+        Some(&Some(host)) => node(classes.len()) + host,
+        _ => sink,
+    };
     let mut network = FlowNetwork::<C>::new(sink + 1);
-    for (link, &room) in room.iter().enumerate() {
-        network.add_arc(node(classes.len() + link), sink, fit(room));
+    for (carrier, &room) in room.iter().enumerate() {
+        network.add_arc(node(classes.len() + carrier), next(carrier), fit(room));
     }
     let mut uses: Vec<Vec<ArcId>> = Vec::with_capacity(classes.len());
     for (index, class) in classes.iter().enumerate() {
@@ -121,11 +129,12 @@ fn assign_classes_in<C: FlowUnit>(
         );
     }
     if network.max_flow(source, sink, total, stop)? == total {
-        let flow = |&arc: &ArcId| super::narrow(network.flow(arc).to_u128());
+        let flow = |&arc: &ArcId| network.flow(arc).to_u128();
         return Ok(ClassAssignment::All(uses.iter().map(|arcs| arcs.iter().map(flow).collect()).collect()));
     }
     let is_short = network.min_cut_source_side(source);
-    let links = (0..room.len()).filter(|link| is_short[classes.len() + link]).collect();
+    let is_full = |&carrier: &usize| is_short[classes.len() + carrier] && !is_short[next(carrier) as usize];
+    let carriers = (0..room.len()).filter(is_full).collect();
     let amount = classes.iter().enumerate().filter(|&(index, _)| is_short[index]).map(|(_, class)| class.amount).sum();
-    Ok(ClassAssignment::Short { amount, links })
+    Ok(ClassAssignment::Short { amount, carriers })
 }

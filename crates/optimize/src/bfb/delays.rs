@@ -164,9 +164,9 @@ impl Arrivals<'_> {
                 let time = load.numerator * (units / load.denominator);
                 time.saturating_sub(pipe.delay * (units / pipe.per)) * pipe.width
             };
-            match assign_classes(&classes, units, &pipes.iter().map(room).collect::<Vec<_>>(), stop)? {
+            match assign_classes(&classes, units, &pipes.iter().map(room).collect::<Vec<_>>(), &[], stop)? {
                 ClassAssignment::All(_) => break,
-                ClassAssignment::Short { amount, links } => {
+                ClassAssignment::Short { amount, carriers: links } => {
                     let short = order.iter().filter(|(link, _)| links.contains(link)).map(|&(_, pipe)| pipe);
                     let later = filled(amount, short);
                     assert!(later > load, "a set without room needs more time, so the method ends");
@@ -190,9 +190,9 @@ impl Arrivals<'_> {
         let mut load = floor;
         loop {
             let room: Vec<u128> = pipes.iter().map(|pipe| pipe.whole_within(load)).collect();
-            match assign_classes(&classes, chunks.into(), &room, stop)? {
+            match assign_classes(&classes, chunks.into(), &room, &[], stop)? {
                 ClassAssignment::All(_) => return Ok(load),
-                ClassAssignment::Short { amount, links } => {
+                ClassAssignment::Short { amount, carriers: links } => {
                     let short = || order.iter().filter(|(link, _)| links.contains(link)).map(|&(_, pipe)| pipe);
                     let later = filled_whole(amount * u128::from(chunks), short);
                     assert!(later > load, "a set without room needs more time, so the method ends");

@@ -89,41 +89,16 @@ impl Arrivals<'_> {
         floor: Fraction,
         stop: &dyn Stop,
     ) -> Result<Fraction, Stopped> {
-        let widths = self.widths();
         let bound = self.load_by_flows(step, stop)?;
-        let mut load = floor.max(ratio(bound.numerator * u128::from(chunks), bound.denominator));
-        let classes = self.classes(step);
-        loop {
-            let room: Vec<u128> = widths.iter().map(|&width| whole(load, width)).collect();
-            match assign_classes(&classes, chunks.into(), &room, stop)? {
-                ClassAssignment::All(_) => return Ok(load),
-                ClassAssignment::Short { amount, links } => {
-                    let inside: Vec<u128> = links.iter().map(|&link| widths[link]).collect();
-                    let higher = least_ratio(amount * u128::from(chunks), &inside);
-                    assert!(higher > load, "a set without room needs a larger ratio, so the method ends");
-                    load = higher;
-                }
-            }
-        }
+        let floor = floor.max(ratio(bound.numerator * u128::from(chunks), bound.denominator));
+        least_chunk_load(&self.classes(step), chunks, &Carriers::links(self.widths()), floor, stop)
     }
 
     pub(super) fn load_by_flows(&mut self, step: u32, stop: &dyn Stop) -> Result<Fraction, Stopped> {
-        let widths = self.widths();
+        let carriers = Carriers::links(self.widths());
         let classes = self.classes(step);
-        let mut load = first_guess(&classes, &widths);
-        while load != Fraction::ZERO {
-            // Units of 1/denominator: what a width carries is the numerator.
-            let room: Vec<u128> = widths.iter().map(|&width| width * load.numerator).collect();
-            match assign_classes(&classes, load.denominator, &room, stop)? {
-                ClassAssignment::All(_) => break,
-                ClassAssignment::Short { amount, links } => {
-                    let higher = ratio(amount, links.iter().map(|&link| widths[link]).sum());
-                    assert!(higher > load, "a set without room has a larger ratio, so the method ends");
-                    load = higher;
-                }
-            }
-        }
-        Ok(load)
+        let floor = first_guess(&classes, &carriers.widths);
+        least_load(&classes, &carriers, floor, stop)
     }
 
     /// Widths of the visited node's in-links.
@@ -151,8 +126,70 @@ impl Arrivals<'_> {
     }
 }
 
+/// What carries data: links, then hosts that several links leave from.
+pub(super) struct Carriers {
+    pub(super) widths: Vec<u128>,
+    /// By link, the position of its host; empty if there are no hosts.
+    pub(super) hosts: Vec<Option<u32>>,
+}
+
+impl Carriers {
+    /// Links without hosts.
+    pub(super) const fn links(widths: Vec<u128>) -> Self {
+        Self { widths, hosts: Vec::new() }
+    }
+}
+
+/// The least ratio of at least `floor`, which no division is below, at which carriers have room for all classes.
+///
+/// The set that a flow for the largest ratio so far does not satisfy has a larger one (Dinkelbach).
+pub(super) fn least_load(
+    classes: &[Class],
+    carriers: &Carriers,
+    floor: Fraction,
+    stop: &dyn Stop,
+) -> Result<Fraction, Stopped> {
+    let mut load = floor;
+    while load != Fraction::ZERO {
+        // Units of 1/denominator: what a width carries is the numerator.
+        let room: Vec<u128> = carriers.widths.iter().map(|&width| width * load.numerator).collect();
+        match assign_classes(classes, load.denominator, &room, &carriers.hosts, stop)? {
+            ClassAssignment::All(_) => break,
+            ClassAssignment::Short { amount, carriers: short } => {
+                let higher = ratio(amount, short.iter().map(|&carrier| carriers.widths[carrier]).sum());
+                assert!(higher > load, "a set without room has a larger ratio, so the method ends");
+                load = higher;
+            }
+        }
+    }
+    Ok(load)
+}
+
+/// [`least_load`] for whole chunks, so many for each unit of an amount.
+pub(super) fn least_chunk_load(
+    classes: &[Class],
+    chunks: u64,
+    carriers: &Carriers,
+    floor: Fraction,
+    stop: &dyn Stop,
+) -> Result<Fraction, Stopped> {
+    let mut load = floor;
+    loop {
+        let room: Vec<u128> = carriers.widths.iter().map(|&width| whole(load, width)).collect();
+        match assign_classes(classes, chunks.into(), &room, &carriers.hosts, stop)? {
+            ClassAssignment::All(_) => return Ok(load),
+            ClassAssignment::Short { amount, carriers: short } => {
+                let inside: Vec<u128> = short.iter().map(|&carrier| carriers.widths[carrier]).collect();
+                let higher = least_ratio(amount * u128::from(chunks), &inside);
+                assert!(higher > load, "a set without room needs a larger ratio, so the method ends");
+                load = higher;
+            }
+        }
+    }
+}
+
 /// The largest ratio among: everything over all links together, and what has a single link.
-fn first_guess(classes: &[Class], widths: &[u128]) -> Fraction {
+pub(super) fn first_guess(classes: &[Class], widths: &[u128]) -> Fraction {
     let mut is_used = vec![false; widths.len()];
     let mut load = Fraction::ZERO;
     for class in classes {
@@ -169,11 +206,14 @@ fn first_guess(classes: &[Class], widths: &[u128]) -> Fraction {
 /// The least ratio λ at which the whole parts of λ·width add up to `need`.
 ///
 /// At `need / Σ widths` fewer than one per link are missing; from there on from one value of λ at which a whole part grows
-/// to the next. O(links²).
+/// to the next. O(links · different widths).
 fn least_ratio(need: u128, widths: &[u128]) -> Fraction {
+    let mut sorted = widths.to_vec();
+    sorted.sort_unstable();
+    let counted: Vec<(u128, u128)> = sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u128)).collect();
     let mut load = ratio(need, widths.iter().sum());
-    while widths.iter().map(|&width| whole(load, width)).sum::<u128>() < need {
-        let grown = widths.iter().map(|&width| ratio(whole(load, width) + 1, width));
+    while counted.iter().map(|&(width, count)| count * whole(load, width)).sum::<u128>() < need {
+        let grown = counted.iter().map(|&(width, _)| ratio(whole(load, width) + 1, width));
         load = grown.min().expect("a set of links is not empty");
     }
     load

@@ -1,6 +1,7 @@
 //! Exact step loads of known graphs, the example of figure 3.5, a linear program and exhaustive search as references.
 
 mod delays;
+mod joint;
 
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, microlp, variable};
 use proptest::prelude::*;
