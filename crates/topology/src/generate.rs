@@ -19,6 +19,7 @@ mod fabrics;
 mod families;
 mod grammar;
 mod graphs;
+mod hamming_mesh;
 mod hosts;
 mod machines;
 mod network;

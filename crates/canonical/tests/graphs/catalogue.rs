@@ -56,6 +56,9 @@ fn constructions_of_the_same_network_agree() {
         ("dims:fc3+fc4", "dfc2:3x4"),
         ("dims:switch4+switch3,unwind=3+2,bw=6GB/s+4GB/s", "hamming:4x3,bw=2GB/s"),
         ("dragonfly:4x1,local=25GB/s", "complete:4"),
+        // Pham 2026, §2.1 with figures 2.4(c) and 2.5(c), and the Dragonfly of table 3.2 for d = 4.
+        ("dragonfly:3x4,h=3,local=25GB/s,global=25GB/s", "dfc2:3x4"),
+        ("dragonfly:4x5,h=4,local=25GB/s,global=25GB/s", "dfc2:4x5"),
         // Table A.2's names for what other families have too.
         ("distreg:n=6", "degree:2(complete:3)"),
         ("distreg:n=9", "hamming:3x3"),

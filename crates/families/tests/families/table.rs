@@ -29,6 +29,7 @@ const UNRECOGNISED: &[(&str, &str)] = &[
     ("xpander", "a seed cannot be told from the network that was drawn with it"),
     ("jellyfish", "a seed cannot be told from the network that was drawn with it"),
     ("dragonfly", NOT_LOOKED_FOR),
+    ("hamming-mesh", NOT_LOOKED_FOR),
     ("dims", NOT_LOOKED_FOR),
     ("dgx-h200", "its members are those of `dgx-h100`"),
     (

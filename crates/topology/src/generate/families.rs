@@ -7,7 +7,7 @@ use crate::generate::arguments::{Arguments, Takes};
 use crate::generate::catalogue::two_sizes;
 use crate::generate::error::ExpressionError;
 use crate::generate::machines::{self, MESH_KEYS, POD_KEYS, RACK_KEYS, SWITCHED_KEYS};
-use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, graphs, random};
+use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, graphs, hamming_mesh, random};
 use crate::limits::TopologyLimits;
 use crate::shorten::shorten;
 use crate::spelling::{did_you_mean, same_word};
@@ -113,7 +113,7 @@ pub(super) const FAMILIES: &[Family] = &[
     draft("double-tree", "double-tree:n=16", None, &["n", "bw"], graphs::double_tree),
     draft("xpander", "xpander:n=30,d=5,seed=1", None, &["n", "d", "seed", "bw"], random::xpander),
     draft("jellyfish", "jellyfish:n=32,d=4,seed=1", None, &["n", "d", "seed", "bw"], random::jellyfish),
-    draft("dragonfly", "dragonfly:4x5", SIZES, &["local", "global"], dragonfly::dragonfly),
+    draft("dragonfly", "dragonfly:4x5", SIZES, &["h", "local", "global"], dragonfly::dragonfly),
     draft(
         "dims",
         "dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s",
@@ -184,6 +184,7 @@ pub(super) const FAMILIES: &[Family] = &[
         &["p", "a", "h", "host-bw", "local", "global"],
         fabrics::dragonfly_router,
     ),
+    draft("hamming-mesh", "hamming-mesh:4x4,board=2x2", SIZES, &["board", "bw"], hamming_mesh::hamming_mesh),
     draft("random-regular", "random-regular:n=64,d=4,seed=1", None, &["n", "d", "seed", "bw"], random::random_regular),
     draft(
         "random-euler",

@@ -35,6 +35,7 @@ fn generated_networks_as_text() {
         ("random-regular", "random-regular:n=6,d=2,seed=3"),
         ("dragonfly-router", "dragonfly-router:p=1,a=2,h=1"),
         ("dragonfly", "dragonfly:2x3"),
+        ("hamming-mesh", "hamming-mesh:1x2,board=2x1"),
         ("kautz", "kautz:d=2,n=2"),
         ("debruijn", "debruijn:d=2,n=3,bw=10GB/s"),
         ("twisted-torus", "twisted-torus:4x2"),

@@ -43,6 +43,10 @@ fn sizes_of_direct_networks() {
         ("dragonfly:4x5", 20, 80),
         ("dragonfly:6x4", 24, 132),
         ("dragonfly:3x1", 3, 6),
+        ("dragonfly:3x4,h=1", 12, 24 + 12),
+        ("dragonfly:3x4,h=2", 12, 24 + 24),
+        ("dragonfly:3x4,h=3", 12, 24 + 36),
+        ("dragonfly:2x5,h=2", 10, 10 + 20),
         ("dims:ring2+fc4", 8, 32),
         ("dims:ring1+fc3+switch2,unwind=1", 6, 18),
     ] {
@@ -50,6 +54,10 @@ fn sizes_of_direct_networks() {
     }
     check_size("dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s", 512, 8, 512 + 3 * 512 + 2 * 512);
     check_size("dims:switch3+switch1+ring4", 12, 4, 24 + 24);
+    // Two by three boards of two by two: 4 links on each, and 4 rows and 6 columns with two links to each board.
+    check_size("hamming-mesh:2x3", 24, 10, 2 * (24 + 24 + 24));
+    check_size("hamming-mesh:2x3,board=1x1", 6, 5, 2 * (6 + 6));
+    check_size("hamming-mesh:1x4,board=1x3", 12, 1, 2 * (8 + 8));
 }
 
 /// Any two routers of a Slim Fly are two links apart at most, and all have as many links.
@@ -164,6 +172,66 @@ fn groups_of_a_dragonfly_share_one_link() {
     assert_eq!((rate(&rates, "0", "3"), rate(&rates, "0", "5"), rate(&rates, "2", "9")), (4000, 2000, 0));
 }
 
+/// `h` links of each rank, every two groups have as many, and no rank has two to one group.
+#[test]
+fn global_links_of_a_dragonfly_are_spread() {
+    for (ranks, groups, ports) in
+        [(3, 4, 1), (3, 4, 2), (3, 4, 3), (2, 5, 2), (4, 5, 3), (6, 4, 2), (8, 9, 1), (4, 3, 1)]
+    {
+        let network = topology(&format!("dragonfly:{ranks}x{groups},h={ports},local=7GB/s,global=3GB/s"));
+        let global = |from: usize, to: usize| rate(&network, &from.to_string(), &to.to_string());
+        let in_group = |group: usize| group * ranks..(group + 1) * ranks;
+        for from in 0..ranks * groups {
+            let others = (0..groups).filter(|group| *group != from / ranks);
+            let links: Vec<u64> = others.map(|group| in_group(group).map(|to| global(from, to)).sum()).collect();
+            assert!(links.iter().all(|&link| link <= 30), "{ranks}x{groups},h={ports}");
+            assert_eq!(links.iter().sum::<u64>(), 30 * ports as u64);
+        }
+        for (one, other) in (0..groups).flat_map(|one| (0..one).map(move |other| (one, other))) {
+            let links: u64 = in_group(one).flat_map(|from| in_group(other).map(move |to| global(from, to))).sum();
+            assert_eq!(links, 30 * (ranks * ports / (groups - 1)) as u64);
+        }
+    }
+}
+
+#[test]
+fn one_global_link_of_each_rank_is_the_default_dragonfly() {
+    let links = |expression: &str| topology(expression).links().to_vec();
+    assert_eq!(links("dragonfly:4x5,h=1"), links("dragonfly:4x5"));
+    // All linked with those of their number.
+    let network = topology("dragonfly:3x4,h=3");
+    for (from, to) in (0..12).flat_map(|from| (0..12).map(move |to| (from, to))) {
+        let is_linked = from != to && (from / 3 == to / 3 || from % 3 == to % 3);
+        assert_eq!(rate(&network, &from.to_string(), &to.to_string()) > 0, is_linked, "{from} {to}");
+    }
+}
+
+#[test]
+fn boards_of_a_hamming_mesh_end_at_switches() {
+    let network = topology("hamming-mesh:2x3,board=2x2");
+    for (from, to, tenths) in [
+        ("b0g0", "b0g1", 500),
+        ("b0g0", "b0g2", 500),
+        ("b0g0", "b0g3", 0),
+        ("b0g1", "b1g0", 0),
+        ("b0g0", "row0", 500),
+        ("b2g1", "row0", 500),
+        ("b2g3", "row1", 500),
+        ("b3g0", "row2", 500),
+        ("b4g3", "col3", 500),
+        ("b4g3", "col2", 0),
+    ] {
+        assert_eq!((rate(&network, from, to), rate(&network, to, from)), (tenths, tenths), "{from} {to}");
+    }
+    // The middle of a row of three has no link to its switch; a board of one column has two from each rank.
+    let wide = topology("hamming-mesh:1x2,board=1x3,bw=1GB/s");
+    assert_eq!((rate(&wide, "b1g1", "row0"), rate(&wide, "b1g2", "row0"), rate(&wide, "b1g1", "b1g2")), (0, 10, 10));
+    assert_eq!(rate(&topology("hamming-mesh:2x2,board=1x1"), "b3g0", "col1"), 1000);
+    // All ranks have four ports.
+    let degrees = network.degrees();
+    assert!(network.ranks().all(|rank| degrees[rank.index()] == (200_000_000_000, 200_000_000_000)));
+}
+
 #[test]
 fn dimensions_have_their_blocks_and_rates() {
     let network = topology("dims:ring4+fc3+switch2,bw=3GB/s+2GB/s+1GB/s");
@@ -258,12 +326,22 @@ fn catalogue_members_that_are_no_network_are_refused_with_their_place() {
         ("dbjmod:d=3,n=3", "position 12: `n` cannot be `d=3,n=3`; expected d=2,n=3 or d=2,n=4 or d=4,n=2"),
         (
             "dragonfly:3x5",
-            "position 11: `size` cannot be `3x5`; expected AxG with at least G-1 ranks in a group, one for each other group",
+            "position 11: `size` cannot be `3x5`; expected AxG with at least G-1 ranks in a group, one for each other group; or state `h`",
         ),
+        (
+            "dragonfly:4x5,h=5",
+            "position 15: `h` cannot be `5`; expected whole numbers up to G-1 for which G-1 divides A·h",
+        ),
+        (
+            "dragonfly:3x5,h=1",
+            "position 15: `h` cannot be `1`; expected whole numbers up to G-1 for which G-1 divides A·h",
+        ),
+        ("hamming-mesh:2x2,board=2", "position 18: `board` cannot be `2`; expected two sizes such as `2x2`"),
+        ("hamming-mesh:2x2,board=0x2", "position 18: `board` cannot be `0x2`; expected whole numbers from 1"),
         ("kautz:d=2", "`kautz` needs `n`, as in `kautz:d=2,n=4`"),
         (
             "dragonfly:4x5,bw=1GB/s",
-            "position 15: `dragonfly` has no key `bw`; use local, global, lat, down, nodes-down, degrade, faults, host, nicforward",
+            "position 15: `dragonfly` has no key `bw`; use h, local, global, lat, down, nodes-down, degrade, faults, host, nicforward",
         ),
         (
             "twisted-cube:8",
@@ -315,6 +393,9 @@ fn oversized_members_are_refused_before_they_are_built() {
         "dfc2:101x100".to_owned(),
         "dragonfly:101x100".to_owned(),
         format!("dragonfly:{most}x{most}"),
+        format!("dragonfly:{most}x{most},h={}", most - 1),
+        "hamming-mesh:30x30,board=4x4".to_owned(),
+        format!("hamming-mesh:{most}x{most},board={most}x{most}"),
         format!("dims:switch{most}+fc{most}+ring{most}"),
         "dims:fc1001".to_owned(),
         "twisted-torus:200x100".to_owned(),
@@ -322,7 +403,9 @@ fn oversized_members_are_refused_before_they_are_built() {
         let error = generate(&expression, &LIMITS.searched()).unwrap_err();
         assert!(error.is_over_limit(), "{expression}: {error}");
     }
-    for expression in ["hamming:1x1", "mesh:1", "dims:ring1+fc1", "dragonfly:1x1", "dims:switch1"] {
+    for expression in
+        ["hamming:1x1", "mesh:1", "dims:ring1+fc1", "dragonfly:1x1", "dims:switch1", "hamming-mesh:1x1,board=1x1"]
+    {
         let error = generate(expression, &LIMITS).unwrap_err();
         assert_eq!(error, ExpressionError::Topology(TopologyError::TooFewRanks { found: 1 }), "{expression}");
     }
