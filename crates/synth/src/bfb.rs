@@ -11,6 +11,8 @@
 //!
 //! Source: Zhao 2026, chapter 3 and appendix A.5. Links of different capacities carry what they can in equal times, and
 //! where the size of messages is known, those of longer latencies so much less that all are done together (A.12, `latencies`).
+//! Ranks may be behind cards whose hosts limit what their links carry together (3.8.5, `wires`): steps then take as
+//! long as the busiest link or host anywhere, divided for all ranks at once ([`canopy_optimize::JointArrivals`]).
 
 mod chunks;
 mod latencies;
@@ -18,6 +20,7 @@ mod likeness;
 mod network;
 mod parts;
 mod sends;
+mod wires;
 
 #[cfg(test)]
 mod tests;
@@ -34,9 +37,10 @@ use crate::error::SynthesisError;
 use crate::limits::TreeLimits;
 use crate::parts::{phase_actions, require_room};
 use crate::progress::{Progress, Stage};
-use crate::reach::{ask, require_direct, require_reach};
+use crate::reach::{ask, require_reach};
 use likeness::Likeness;
 use network::Direction;
+use wires::Wires;
 
 /// Breadth-first broadcasts.
 pub(crate) static BFB: Synthesizer = Synthesizer {
@@ -45,7 +49,7 @@ pub(crate) static BFB: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 3, ..Rival::LINKS }),
     ..Synthesizer::new(
         "bfb",
-        "breadth-first broadcasts in steps on networks without switches (Zhao 2026, chapter 3)",
+        "breadth-first broadcasts in steps on networks without switches other than cards (Zhao 2026, chapter 3)",
         SPREADING,
         |task| {
             let &SynthesisRequest { collective, ref shares, limits, size_bytes, .. } = task.request;
@@ -93,15 +97,17 @@ pub(crate) struct Asked {
 
 /// Plans a collective as breadth-first broadcasts.
 ///
-/// * **In.** Any network whose ranks are linked with each other, without switches and devices that only forward. Shares of
-///   any sizes. **Out.** As many steps as the greatest distance, twice that for an allreduce; the bandwidth term is the
-///   least that steps of breadth-first broadcasts have with this number of chunks per share, by default the least number
-///   with which no other one does better ([`canopy_optimize::chunks_needed`]). Where links into a rank differ in latency and
-///   that counts at the size stated, it is the time of the steps, latencies included, that is the least, by default
-///   with a number of chunks that comes close to what undivided shares would take.
+/// * **In.** Any network whose ranks are linked with each other, without switches and devices that only forward, but
+///   for cards of one rank each. Shares of any sizes. **Out.** As many steps as the greatest distance, twice that for
+///   an allreduce; the bandwidth term is the least that steps of breadth-first broadcasts have with this number of
+///   chunks per share, by default the least number with which no other one does better
+///   ([`canopy_optimize::chunks_needed`]). Where links into a rank differ in latency and that counts at the size
+///   stated, it is the time of the steps, latencies included, that is the least, by default with a number of chunks
+///   that comes close to what undivided shares would take.
 /// * **Errors.** [`SynthesisError`]: another collective, switches, disconnected, too many chunks or hops, stopped.
 /// * **Cost.** O(ranks · links) for the searches, and for each rank and step a flow of as many arcs as there are sets of
-///   in-links; on all threads of the caller's pool. Memory of some 80 bytes for each pair of ranks.
+///   in-links; on all threads of the caller's pool. Memory of some 80 bytes for each pair of ranks. Behind hosts, each
+///   step has a few flows of these arcs for all ranks.
 pub(crate) fn plan(
     topology: &Topology,
     collective: Collective,
@@ -112,7 +118,7 @@ pub(crate) fn plan(
 ) -> Result<Shape, SynthesisError> {
     let kind = collective.kind();
     let actions = phase_actions(kind).ok_or(BFB.unsupported(kind))?;
-    require_direct(topology, BFB.name)?;
+    let wires = Wires::of(topology)?;
     require_reach(topology, collective, shares)?;
     let amounts = network::amounts(topology, collective, shares);
     let sources = amounts.iter().filter(|&&amount| amount > 0).count() as u64;
@@ -120,14 +126,14 @@ pub(crate) fn plan(
     ask(stop)?;
     progress.report(Stage::Optimum, 0, 1);
     let likeness = match symmetry {
-        Symmetry::Used => Likeness::of(topology, &amounts, stop)?,
-        Symmetry::Unused => Likeness::none(topology.rank_count()),
+        Symmetry::Used if !wires.have_hosts() => Likeness::of(topology, &amounts, stop)?,
+        Symmetry::Used | Symmetry::Unused => Likeness::none(topology.rank_count()),
     };
-    let directions = actions.iter().map(|&action| Direction::new(topology, action, &amounts, stop));
+    let directions = actions.iter().map(|&action| Direction::new(&wires, action, &amounts, stop));
     let directions = directions.collect::<Result<Vec<_>, _>>()?;
-    let size_bytes = size_bytes.filter(|_| latencies::are_unequal(topology, &directions));
+    let size_bytes = size_bytes.filter(|_| !wires.have_hosts() && latencies::are_unequal(&wires, &directions));
     let Chosen { directions, chunks, loads } = match size_bytes {
-        Some(size_bytes) => chunks::choose_in_time(topology, directions, &likeness, limits, size_bytes, stop)?,
+        Some(size_bytes) => chunks::choose_in_time(&wires, directions, &likeness, limits, size_bytes, stop)?,
         None => {
             let (chunks, loads) = chunks::choose(&directions, &likeness, limits, stop)?;
             Chosen { directions, chunks, loads }
@@ -140,10 +146,13 @@ pub(crate) fn plan(
             let phase = divided.len() as u64;
             progress.report(Stage::Routes, phase * total + done, actions.len() as u64 * total);
         };
-        let shares = parts::divide(&direction.graph, &likeness, chunks, loads, stop, &tell)?;
+        let shares = match &direction.joint {
+            Some(joint) => parts::divide_jointly(joint, chunks, loads, stop, &tell)?,
+            None => parts::divide(&direction.graph, &likeness, chunks, loads, stop, &tell)?,
+        };
         divided.push(shares);
     }
-    sends::write(topology, collective, shares, chunks, &directions, divided, stop).map(Shape::Steps)
+    sends::write(&wires, collective, shares, chunks, &directions, divided, stop).map(Shape::Steps)
 }
 
 impl From<BfbError> for SynthesisError {

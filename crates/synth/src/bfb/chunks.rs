@@ -2,13 +2,13 @@
 
 use std::num::NonZeroU64;
 
-use canopy_optimize::{Arrivals, BfbGraph, Fraction, StepLoads, Stop, chunks_needed};
-use canopy_topology::Topology;
+use canopy_optimize::{Arrivals, BfbGraph, Fraction, JointArrivals, StepLoads, Stop, chunks_needed};
 use rayon::prelude::*;
 
 use super::latencies;
 use super::likeness::Likeness;
 use super::network::Direction;
+use super::wires::Wires;
 use crate::error::SynthesisError;
 use crate::limits::TreeLimits;
 
@@ -89,7 +89,7 @@ fn fewer(
 ) -> Result<Option<(u64, Vec<StepLoads>)>, SynthesisError> {
     let is_even =
         |graph: &BfbGraph| (0..graph.node_count()).all(|node| graph.in_links(node).iter().all(|link| link.width == 1));
-    if directions.iter().all(|direction| is_even(&direction.graph)) {
+    if directions.iter().all(|direction| direction.joint.is_none() && is_even(&direction.graph)) {
         return Ok(None);
     }
     let least = time_per_share(exact, 1);
@@ -120,7 +120,7 @@ pub(super) struct Chosen {
 /// # Errors
 /// The same.
 pub(super) fn choose_in_time(
-    topology: &Topology,
+    wires: &Wires,
     directions: Vec<Direction>,
     likeness: &Likeness,
     limits: TreeLimits,
@@ -128,7 +128,7 @@ pub(super) fn choose_in_time(
     stop: &dyn Stop,
 ) -> Result<Chosen, SynthesisError> {
     let exact = all_loads(&directions, likeness, None, stop)?;
-    let delayed = match latencies::that_count(topology, &directions, &exact, size_bytes) {
+    let delayed = match latencies::that_count(wires, &directions, &exact, size_bytes) {
         Some(delays) => latencies::delayed(&directions, &delays)?,
         None => None,
     };
@@ -183,7 +183,11 @@ fn all_loads(
     if let Some(chunks) = chunks {
         require_countable(directions, chunks)?;
     }
-    directions.iter().map(|direction| loads(&direction.graph, likeness, chunks, stop)).collect()
+    let of = |direction: &Direction| match &direction.joint {
+        Some(joint) => joint_loads(joint, chunks, stop),
+        None => loads(&direction.graph, likeness, chunks, stop),
+    };
+    directions.iter().map(of).collect()
 }
 
 /// The least number of chunks with which all these loads are whole, if 64 bits count it.
@@ -206,6 +210,16 @@ fn loads(
     Ok(each.try_reduce(StepLoads::default, |most, loads| Ok(most.max(&loads)))?)
 }
 
+/// Greatest loads of all ranks behind hosts.
+fn joint_loads(joint: &JointArrivals, chunks: Option<u64>, stop: &dyn Stop) -> Result<StepLoads, SynthesisError> {
+    let of = |step| {
+        let undivided = joint.load(step, stop)?;
+        chunks.map_or(Ok(undivided), |chunks| joint.chunk_load(step, chunks, undivided, stop))
+    };
+    let loads = (1..=joint.step_count()).into_par_iter().map(of).collect::<Result<_, _>>()?;
+    Ok(StepLoads { loads })
+}
+
 /// Loads that are whole numbers with so many chunks.
 fn in_chunks(loads: &StepLoads, chunks: u64) -> StepLoads {
     let scaled = |load: &Fraction| {
@@ -224,8 +238,7 @@ fn time_per_share(loads: &[StepLoads], chunks: u64) -> Fraction {
 }
 
 fn require_countable(directions: &[Direction], chunks: u64) -> Result<(), SynthesisError> {
-    let total = |graph: &BfbGraph| (0..graph.node_count()).map(|node| u128::from(graph.amount(node))).sum::<u128>();
-    let amount = directions.iter().map(|direction| total(&direction.graph)).max().unwrap_or(0);
+    let amount = directions.iter().map(|direction| direction.graph.amount_at_once()).max().unwrap_or(0);
     let largest = |graph: &BfbGraph| (0..graph.node_count()).map(|node| u128::from(graph.amount(node))).max();
     let share = directions.iter().filter_map(|direction| largest(&direction.graph)).max().unwrap_or(0);
     let is_countable = amount.checked_mul(chunks.into()).is_some_and(|all| all <= CHUNKS_MAX);

@@ -1,6 +1,6 @@
 //! What every rank receives in each step, and over which of its links.
 
-use canopy_optimize::{Arrivals, BfbGraph, Fraction, StepLoads, Stop};
+use canopy_optimize::{Arrivals, BfbGraph, Fraction, JointArrivals, Piece, StepLoads, Stop};
 use rayon::prelude::*;
 
 use super::likeness::{Image, Likeness};
@@ -19,6 +19,12 @@ pub(super) struct Part {
     /// First chunk of the share, and the one after the last.
     pub(super) start: u32,
     pub(super) end: u32,
+}
+
+impl From<Piece> for Part {
+    fn from(Piece { source, link, chunks }: Piece) -> Self {
+        Self { source, link, start: narrow(chunks.start), end: narrow(chunks.end) }
+    }
 }
 
 /// Parts of all shares that arrive at one rank, by step.
@@ -40,6 +46,11 @@ impl Received {
     pub(super) fn step_count(&self) -> usize {
         let end = self.parts.len();
         self.starts.iter().rposition(|&start| (start as usize) < end).map_or(0, |last| last + 1)
+    }
+
+    /// What is added from here on arrives one step later.
+    fn next_step(&mut self) {
+        self.starts.push(position(self.parts.len()));
     }
 
     /// Number of parts.
@@ -82,6 +93,38 @@ pub(super) fn divide(
     (0..graph.node_count()).into_par_iter().map(move_to).collect()
 }
 
+/// [`divide`] where hosts make what one rank receives depend on what others do.
+///
+/// # Errors
+/// The same.
+pub(super) fn divide_jointly(
+    joint: &JointArrivals,
+    chunks: u64,
+    loads: &StepLoads,
+    stop: &dyn Stop,
+    tell: &dyn Fn(u64, u64),
+) -> Result<Vec<Received>, SynthesisError> {
+    let mut all = vec![Received::default(); joint.graph().node_count() as usize];
+    for step in 1..=joint.step_count() {
+        tell(u64::from(step) - 1, joint.step_count().into());
+        all.iter_mut().for_each(Received::next_step);
+        let pieces = joint.assign(step, chunks, load_of(loads, step), stop)?;
+        for (node, piece) in pieces.ok_or_else(|| no_room(step))? {
+            all[node as usize].parts.push(piece.into());
+        }
+    }
+    all.iter_mut().for_each(|received| received.parts.shrink_to_fit());
+    Ok(all)
+}
+
+fn load_of(loads: &StepLoads, step: u32) -> Fraction {
+    loads.loads.get(step as usize - 1).copied().unwrap_or(Fraction::ZERO)
+}
+
+fn no_room(step: u32) -> SynthesisError {
+    SynthesisError::Broken { what: format!("step {step} has no room") }
+}
+
 /// What one rank receives.
 fn received(
     arrivals: &mut Arrivals<'_>,
@@ -93,16 +136,9 @@ fn received(
     arrivals.visit(node, stop)?;
     let mut received = Received::default();
     for step in 1..=arrivals.step_count() {
-        received.starts.push(position(received.parts.len()));
-        let load = loads.loads.get(step as usize - 1).copied().unwrap_or(Fraction::ZERO);
-        let pieces = arrivals.assign(step, chunks, load, stop)?;
-        let pieces = pieces.ok_or_else(|| SynthesisError::Broken { what: format!("step {step} has no room") })?;
-        received.parts.extend(pieces.into_iter().map(|piece| Part {
-            source: piece.source,
-            link: piece.link,
-            start: narrow(piece.chunks.start),
-            end: narrow(piece.chunks.end),
-        }));
+        received.next_step();
+        let pieces = arrivals.assign(step, chunks, load_of(loads, step), stop)?;
+        received.parts.extend(pieces.ok_or_else(|| no_room(step))?.into_iter().map(Part::from));
     }
     received.parts.shrink_to_fit();
     Ok(received)

@@ -2,22 +2,23 @@
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Pace, RouteIndex, Shares, Steps};
-use canopy_topology::{Rank, Topology};
+use canopy_topology::Rank;
 
 use super::network::Direction;
 use super::parts::{Part, Received};
+use super::wires::Wires;
 use crate::error::SynthesisError;
-use crate::parts::{Sending, StepsParts, each_link, require_room};
+use crate::parts::{Sending, StepsParts, require_room};
 use crate::reach::ask;
 
 /// Writes the phases down, one after the other: by step, then by receiver, sums backwards.
 ///
-/// Every link is a route of its own, so routes are numbered like links.
+/// Every wire is a route of its own, so routes are numbered like wires.
 ///
 /// # Errors
 /// More sends than there is room for; stopped. O(sends).
 pub(super) fn write(
-    topology: &Topology,
+    wires: &Wires,
     collective: Collective,
     shares: &Shares,
     chunks_per_share: u64,
@@ -25,7 +26,8 @@ pub(super) fn write(
     divided: Vec<Vec<Received>>,
     stop: &dyn Stop,
 ) -> Result<Steps, SynthesisError> {
-    let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_per_share, shares)?;
+    let rank_count = directions.first().map_or(0, |direction| direction.graph.node_count());
+    let layout = ChunkLayout::new(collective, rank_count, chunks_per_share, shares)?;
     let first_chunk = |source: u32| match collective.root() {
         Some(_) => 0,
         None => layout.chunks_of(Rank::new(source)).start,
@@ -56,7 +58,7 @@ pub(super) fn write(
         }
         step_first += number(step_count);
     }
-    Ok(steps.finish(each_link(topology)))
+    Ok(steps.finish(wires.routes()))
 }
 
 fn number(index: usize) -> u32 {

@@ -2,6 +2,7 @@
 
 #[path = "../../../schedule/tests/schedule/depth_bound.rs"]
 mod depth_bound;
+mod hosts;
 mod latencies;
 
 use canopy_optimize::Never;

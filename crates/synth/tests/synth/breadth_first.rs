@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 
 use canopy_schedule::{Collective, CollectiveKind, StepCost, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, Symmetry, SynthesisRequest, TreeLimits, breadth_first, synthesize};
-use canopy_topology::{Topology, TopologyLimits, generate};
+use canopy_topology::{Rate, Topology, TopologyLimits, generate};
 
 fn network(expression: &str) -> Topology {
     generate(expression, &TopologyLimits::STANDARD).unwrap_or_else(|error| panic!("{expression}: {error}"))
@@ -94,6 +94,40 @@ fn reduce_scatters_are_built_for_themselves() {
         assert_eq!(spread.bandwidth.to_string(), allgather, "{expression}");
         assert_eq!(summed.bandwidth.to_string(), reduce_scatter, "{expression}");
         assert_eq!(of(CollectiveKind::Allreduce).count, spread.count + summed.count);
+    }
+}
+
+/// Ranks behind hosts of 100 Gb/s with links of 25 Gb/s, as in the testbed of section 3.8.5 (host limit of PCIe):
+/// allgather and allreduce at the rate that hosts allow, `N/(N − 1)` of theirs and half of that, in the fewest steps.
+#[test]
+fn hosts_of_the_testbed_are_used_in_full() {
+    for (sides, ranks, steps) in [("3x3x2", 18, 3), ("3x3x3", 27, 3), ("3x3x3x2", 54, 4)] {
+        let topology = network(&format!("torus:{sides},host=12.5GB/s,bw=3.125GB/s"));
+        for (kind, phases) in
+            [(CollectiveKind::Allgather, 1), (CollectiveKind::ReduceScatter, 1), (CollectiveKind::Allreduce, 2)]
+        {
+            let (_, found) = cost(&topology, kind, TreeLimits::NONE, Symmetry::Used);
+            let expected = Rate::new(12_500_000_000_u64 * ranks, (ranks - 1) * phases).unwrap();
+            assert_eq!(
+                (found.count, found.algbw),
+                (steps * u32::try_from(phases).unwrap(), expected),
+                "{sides}, {kind}"
+            );
+        }
+    }
+}
+
+/// A rank that uses k of its ports at a time is one whose host has the rate of k links (the single- and multi-port models of
+/// Pham 2026, section 2.3): each step takes as long as what a rank receives needs on k ports.
+#[test]
+fn ports_that_are_used_at_a_time_are_the_rate_of_the_host() {
+    for ports in 1..=4_u64 {
+        for (expression, ranks) in [("torus:4x4", 16_u64), ("hamming:3x3", 9), ("circulant:n=12,offsets=2+3", 12)] {
+            let topology = network(&format!("{expression},host={}GB/s", 25 * ports));
+            let (_, found) = cost(&topology, CollectiveKind::Allgather, TreeLimits::NONE, Symmetry::Used);
+            let expected = Rate::new(25_000_000_000 * ports * ranks, ranks - 1).unwrap();
+            assert_eq!(found.algbw, expected, "{expression}, {ports} ports");
+        }
     }
 }
 
