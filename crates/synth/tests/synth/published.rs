@@ -47,6 +47,17 @@ fn allgather_of_one_to_sixteen_boxes() {
     check("dgx-h100:boxes=8", CollectiveKind::Allgather, "3200000000000/7");
 }
 
+/// HammingMesh, Hoefler et al., SC 2022: sums at the rate of a rank's four links; and an all-to-all at that of links from ranks to
+/// switches of rows, one of each rank on boards of 2×2 and of every second one on boards of 4×4, which 8 of 16 and 16 of
+/// 32 blocks of a rank pass: parts 1/2a of what ranks can send, for boards of a×a in a large network.
+#[test]
+fn hamming_meshes_sum_up_at_full_rate_and_exchange_a_part() {
+    check("hamming-mesh:2x2", CollectiveKind::Allgather, "640000000000/3");
+    check("hamming-mesh:2x2", CollectiveKind::Allreduce, "320000000000/3");
+    check("hamming-mesh:2x2", CollectiveKind::AllToAll, "100000000000");
+    check("hamming-mesh:1x2,board=4x4", CollectiveKind::AllToAll, "50000000000");
+}
+
 /// Vertex-transitive networks reach the bound of one rank's ingress, N/(N−1)·in(v), at 25 GB/s per link.
 #[test]
 fn allgather_of_symmetric_networks() {
