@@ -85,6 +85,22 @@ impl Sets {
         Ok(Self { graph, pairs, demands, paths })
     }
 
+    /// By pair, the place of this path of it; `None` if one is missing. O(length of all paths).
+    pub(super) fn places(&self, paths: &[Vec<u32>]) -> Option<Vec<u32>> {
+        let place = |(own, path): (&Vec<Vec<u32>>, &Vec<u32>)| own.iter().position(|known| known == path);
+        self.paths.iter().zip(paths).map(|pair| u32::try_from(place(pair)?).ok()).collect()
+    }
+
+    /// Adds a path for each pair where it is missing; returns by pair its place. O(length of all paths).
+    pub(super) fn include(&mut self, paths: &[Vec<u32>]) -> Vec<u32> {
+        for (own, path) in self.paths.iter_mut().zip(paths) {
+            if !own.contains(path) {
+                own.push(path.clone());
+            }
+        }
+        self.places(paths).expect("every path is there")
+    }
+
     /// So many chunks of each unit of a block, and so many of each block on each path.
     pub(super) fn flow(&self, topology: &Topology, chunks: u64, counts: &[Vec<u64>]) -> Result<Flow, SynthesisError> {
         let mut parts = FlowParts::new(topology, chunks);

@@ -1,6 +1,7 @@
 //! One path for each pair: an integer program, where that is small, begun with a local search.
 
 mod bound;
+mod fitting;
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
@@ -9,6 +10,7 @@ use crate::digraph::Digraph;
 use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
 pub use bound::single_load_bound;
+pub(super) use fitting::Fitting;
 
 /// Effort to find a better choice or to prove that none exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct SingleOptions {
     pub paths_max: u64,
     /// Nodes of its search.
     pub nodes_max: u64,
+    /// Moves of the local search for each lesser load.
+    pub moves_max: u64,
 }
 
 /// One path for each pair.
@@ -36,44 +40,48 @@ const ROUNDS: u32 = 16;
 
 /// Chooses paths so that the busiest arc carries few pairs for its capacity.
 ///
-/// Every pair takes the path that adds least to Σ load²/capacity, again and again; from the best round on the busiest arcs are
-/// relieved one path at a time. Where the result is above what `least` allows, an integer program asks for the next lesser load,
-/// as long as it finds one within its nodes.
+/// It begins with the best of the given choices and of a quick search, in which every pair takes the path that adds least to
+/// Σ load²/capacity, again and again. As long as `least` allows a lesser load than the one reached, a local search asks for
+/// the next lesser one, and an integer program does so where that fails and there are few paths.
 ///
 /// * **Source.** Basu 2024 §5, `ILP-disjoint` and `ILP-shortest`.
-/// * **In.** For each pair at least one path of arcs with capacity. `least`: no choice has a lesser load, as
-///   [`single_load_bound`] proves; 0 if nothing is known.
-/// * **Errors.** Stopped; asked between rounds and integer programs. **Cost.** The rounds: O(length of all paths) each; the
-///   program as its limits say, and its limits only: equal arguments give equal choices.
+/// * **In.** For each pair at least one path of arcs with capacity; `starts`, each the places of a path for every pair.
+///   `least`: no choice has a lesser load, as [`single_load_bound`] proves; 0 if nothing is known.
+/// * **Errors.** Stopped; asked between moves, rounds and integer programs. **Cost.** The rounds: O(length of all paths) each;
+///   the rest as its limits say, and its limits only: equal arguments give equal choices.
 pub fn single_paths(
     graph: &Digraph,
     pairs: &[Vec<Vec<u32>>],
+    starts: &[Vec<u32>],
     least: Fraction,
     options: SingleOptions,
     stop: &dyn Stop,
 ) -> Result<SinglePaths, Stopped> {
-    let mut choices = searched(graph, pairs, stop)?;
     let steps = Steps::of(graph);
+    let may_improve = |load: Fraction| steps.below(load).filter(|&next| next >= least);
+    let loaded = |choices: Vec<u32>| (load_of(graph, pairs, &choices), choices);
+    let start = starts.iter().cloned().map(loaded).min_by_key(|start| start.0);
+    let (mut load, mut choices) = match start {
+        Some(start) if may_improve(start.0).is_none() => start,
+        start => {
+            let quick = loaded(searched(graph, pairs, stop)?);
+            start.filter(|start| start.0 <= quick.0).unwrap_or(quick)
+        }
+    };
     let count: u64 = pairs.iter().map(|paths| paths.len() as u64).sum();
-    loop {
-        if stop.is_requested() {
-            return Err(Stopped);
-        }
-        let load = load_of(graph, pairs, &choices);
-        let done = |is_optimal| Ok(SinglePaths { choices: choices.clone(), load, is_optimal });
-        let Some(next) = steps.below(load) else { return done(true) };
-        if next < least {
-            return done(true);
-        }
-        if count > options.paths_max {
-            return done(false);
-        }
-        match program(graph, pairs, next, options.nodes_max) {
-            Answer::Found(better) if load_of(graph, pairs, &better) < load => choices = better,
-            Answer::None => return done(true),
-            Answer::Found(_) | Answer::Unknown => return done(false),
+    while let Some(next) = may_improve(load) {
+        let better = match Fitting::new(graph, pairs, &choices, next).search(options.moves_max, stop)? {
+            Some(better) => Answer::Found(better),
+            None if count > options.paths_max => Answer::Unknown,
+            None => program(graph, pairs, next, options.nodes_max),
+        };
+        match better {
+            Answer::Found(better) if load_of(graph, pairs, &better) < load => (load, choices) = loaded(better),
+            Answer::None => break,
+            Answer::Found(_) | Answer::Unknown => return Ok(SinglePaths { choices, load, is_optimal: false }),
         }
     }
+    Ok(SinglePaths { choices, load, is_optimal: true })
 }
 
 /// The loads there can be: whole numbers over the capacities.

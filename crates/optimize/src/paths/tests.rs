@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
-use super::{PathGraph, SingleOptions, single_paths, whole_paths};
+use super::single::Fitting;
+use super::{PathGraph, SingleOptions, SinglePaths, single_paths, whole_paths};
 use crate::digraph::{Arc, Digraph};
 use crate::flow::FlowNetwork;
 use crate::fraction::Fraction;
@@ -151,13 +152,50 @@ fn single_paths_are_optimal_where_they_say_so() {
         };
         let all = (0..3_u32.pow(6)).map(|code| (0..6).map(|pair| code / 3_u32.pow(pair) % 3).collect::<Vec<u32>>());
         let least = all.map(|choices| load(&choices)).min().unwrap();
-        let options = SingleOptions { paths_max: 100, nodes_max: 1000 };
-        let found = single_paths(&graph, &pairs, Fraction::ZERO, options, &Never).unwrap();
+        let options = SingleOptions { paths_max: 100, nodes_max: 1000, moves_max: 1000 };
+        let found = single_paths(&graph, &pairs, &[], Fraction::ZERO, options, &Never).unwrap();
         assert_eq!((found.load, load(&found.choices), found.is_optimal), (least, least, true));
-        let quick =
-            single_paths(&graph, &pairs, Fraction::ZERO, SingleOptions { paths_max: 0, ..options }, &Never).unwrap();
+        let quick = single_paths(
+            &graph,
+            &pairs,
+            &[],
+            Fraction::ZERO,
+            SingleOptions { paths_max: 0, moves_max: 0, ..options },
+            &Never,
+        )
+        .unwrap();
         assert!(quick.load >= least && (quick.load == least || !quick.is_optimal));
     }
+}
+
+/// A start at the least load is kept; one that is worse than what the search finds is not.
+#[test]
+fn single_paths_are_never_worse_than_a_start() {
+    let graph = graph(2, &[(0, 1), (0, 1), (0, 1)]);
+    let pairs = vec![vec![vec![0], vec![1], vec![2]]; 6];
+    let options = SingleOptions { paths_max: 0, nodes_max: 0, moves_max: 0 };
+    let third = |load| Fraction::new(load, 3).unwrap();
+    let found = |start: &[u32]| single_paths(&graph, &pairs, &[start.to_vec()], third(2), options, &Never).unwrap();
+    let even = [2, 2, 1, 1, 0, 0];
+    assert_eq!(found(&even), SinglePaths { choices: even.to_vec(), load: third(2), is_optimal: true });
+    assert_eq!(found(&[0; 6]).load, third(2));
+    assert!(single_paths(&graph, &pairs, &[], third(2), options, &|| true).is_err());
+}
+
+/// Six pairs that each load two of four arcs of one path each: the local search alone finds what fits, from the worst start.
+#[test]
+fn paths_are_fitted_into_a_load() {
+    let graph = graph(2, &[(0, 1); 4]);
+    let pairs: Vec<Vec<Vec<u32>>> = (0..6).map(|_| (0..4).map(|arc| vec![arc, (arc + 1) % 4]).collect()).collect();
+    let fitted = |load| {
+        let limit = Fraction::new(load, 3).unwrap();
+        Fitting::new(&graph, &pairs, &[0; 6], limit).search(1000, &Never).unwrap()
+    };
+    let choices = fitted(3).unwrap();
+    let mut loads = [0; 4];
+    choices.iter().flat_map(|&place| &pairs[0][place as usize]).for_each(|&arc| loads[arc as usize] += 1);
+    assert_eq!(loads, [3; 4]);
+    assert_eq!(fitted(2), None);
 }
 
 /// Whether arcs lead from one node to the other, through no node twice.
