@@ -4,9 +4,12 @@
 //! arc e, and at every node v other than the source as much more entering than leaving as `F·D[s][v]`; maximise F. Its dual:
 //! lengths `ℓ_e ≥ 0`, `F ≤ Σ c·ℓ / Σ D[s][t]·dist_ℓ(s, t)`, with equality for the best lengths.
 
+mod best;
 mod bound;
+mod chunking;
 mod cycles;
 mod distances;
+
 mod exact;
 mod first_order;
 mod problem;
@@ -15,7 +18,9 @@ mod samples;
 mod stepped;
 mod whole;
 
+pub use best::concurrent_optimum;
 pub use bound::length_bound;
+pub use chunking::Chunking;
 pub use exact::{EXACT_VARIABLES_MAX, PATHS_MAX, PathOptimum, path_optimum, sharpened, solve_exactly};
 pub(crate) use exact::{Program, Solution, as_float};
 pub use first_order::{SolverOptions, solve};

@@ -28,9 +28,9 @@ pub use balance::{BalanceLimit, BalancedOptimum, SumsLimit, SumsTerm, balance_li
 pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, JointArrivals, Piece, StepLoads, chunks_needed, step_loads};
 pub use binary::{BinaryEffort, BinaryProgram, Decision, Literal, Relaxed};
 pub use concurrent::{
-    Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, PATHS_MAX,
+    Chunking, Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, PATHS_MAX,
     PathOptimum, ProposedFlow, SolverOptions, SteppedOptions, SteppedRoutes, Trajectory, WholeFlow, WholePath,
-    length_bound, path_optimum, sharpened, solve, solve_exactly, stepped_routes,
+    concurrent_optimum, length_bound, path_optimum, sharpened, solve, solve_exactly, stepped_routes,
 };
 pub use digraph::{Arc, Digraph};
 pub use error::{DigraphError, OptimumError};

@@ -5,20 +5,17 @@
 //! anything could be; its flow is rounded to whole chunks, and these are taken apart into paths. Where a network looks the
 //! same from all of its ranks, by a group of translations, the paths of one rank serve them all.
 
-mod chunks;
 mod network;
 mod routes;
 mod symmetric;
 
 use canopy_optimize::{
-    ConcurrentError, ConcurrentOptimum, ConcurrentProblem, Fraction, SolverOptions, Stop, WholeFlow, length_bound,
-    sharpened, solve, solve_exactly,
+    Chunking, ConcurrentOptimum, Fraction, SolverOptions, Stop, WholeFlow, concurrent_optimum, length_bound,
 };
 use canopy_schedule::{Bound, Certificate, ChunkLayout, Collective, CollectiveKind, Flow, Shares};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
-use self::chunks::Division;
 use self::network::Network;
 use self::symmetric::Symmetric;
 use crate::error::SynthesisError;
@@ -27,14 +24,8 @@ use crate::progress::{Progress, Stage};
 use crate::reach::require_reach;
 use crate::tolerance::Tolerance;
 
-/// Variables up to which the program is solved whole, and up to which what iterations find is made exact.
-const WHOLE_MAX: u64 = 1 << 13;
-const SHARP_MAX: u64 = 40_000;
 /// Variables from which on symmetries are looked for that leave several kinds of ranks.
 const SYMMETRY_MIN: u64 = 1 << 17;
-/// Gap at which iterations end whose result is made exact.
-const SHARP_GAP: f64 = 1e-9;
-
 /// Part of the rate that a flow may lack where no tolerance is stated, by variables: some seconds on two cores.
 const TOLERANCES: [(u64, f64); 3] = [(1 << 18, 1e-6), (1 << 21, 1e-3), (u64::MAX, 1e-2)];
 /// Variables times iterations that may be spent: some ten seconds, and where a tolerance is stated some minutes.
@@ -81,23 +72,23 @@ impl AllToAllFlow {
         progress.report(Stage::Optimum, 0, 1);
         let network = Network::of(topology, shares, VARIABLES_MAX, stop)?;
         let problem = network.problem()?;
-        let variables = variables(&problem);
+        let variables = problem.variables();
         let usual = TOLERANCES.iter().find(|&&(most, _)| variables <= most).map_or(1.0, |&(_, usual)| usual);
         let asked = tolerance.map(|tolerance| {
             let (numerator, denominator) = tolerance.parts();
             f64::from(numerator) / f64::from(denominator)
         });
-        let solver = Solver { tolerance: asked.unwrap_or(usual), work_max: asked.map_or(WORK_MAX, |_| WORK_MAX_ASKED) };
-        let tolerance = solver.tolerance;
+        let tolerance = asked.unwrap_or(usual);
+        let options = SolverOptions { tolerance, work_max: asked.map_or(WORK_MAX, |_| WORK_MAX_ASKED) };
         let may_be_symmetric = network.is_uniform() && !network.is_translated();
         let symmetric = match variables >= SYMMETRY_MIN && may_be_symmetric {
             true => Symmetric::of(topology, (problem.graph(), problem.commodities()), stop)?,
             false => None,
         };
         let optimum = match symmetric {
-            None => solver.optimum(&problem, stop)?,
+            None => concurrent_optimum(&problem, &options, stop)?,
             Some(symmetric) => {
-                let found = solver.optimum(&symmetric.problem(problem.graph())?, stop)?;
+                let found = concurrent_optimum(&symmetric.problem(problem.graph())?, &options, stop)?;
                 let flow = symmetric.spread(problem.graph(), topology.rank_count() as usize, &found.flow, stop)?;
                 ConcurrentOptimum { flow, ..found }
             }
@@ -105,8 +96,8 @@ impl AllToAllFlow {
         let limit = length_bound(&problem, &optimum.lengths, stop)?;
         let nothing = || SynthesisError::Broken { what: "lengths that leave all ranks at distance 0".to_owned() };
         let limit = limit.ok_or_else(nothing)?;
-        let division = Division { problem: &problem, optimum: &optimum, limit, tolerance };
-        let finest = division.finest(stop)?;
+        let chunking = Chunking { problem: &problem, optimum: &optimum, limit, tolerance };
+        let finest = chunking.finest(stop)?;
         progress.report(Stage::Optimum, 1, 1);
         Ok(Self { network, weight_total: all.into(), optimum, limit, tolerance, finest })
     }
@@ -134,56 +125,16 @@ impl AllToAllFlow {
     ) -> Result<Flow, SynthesisError> {
         let problem = self.network.problem()?;
         let (limit, tolerance) = (self.limit, self.tolerance);
-        let division = Division { problem: &problem, optimum: &self.optimum, limit, tolerance };
+        let chunking = Chunking { problem: &problem, optimum: &self.optimum, limit, tolerance };
         let (exactly, at_most) = (limits.chunks.map(u64::from), limits.max_chunks.map(u64::from));
         let other = match (exactly, at_most) {
-            (Some(chunks), _) if chunks != self.finest.chunks => Some(division.exactly(chunks, stop)?),
-            (None, Some(most)) if most < self.finest.chunks => Some(division.at_most(most, stop)?),
+            (Some(chunks), _) if chunks != self.finest.chunks => Some(chunking.exactly(chunks, stop)?),
+            (None, Some(most)) if most < self.finest.chunks => Some(chunking.at_most(most, stop)?),
             _ => None,
         };
         progress.report(Stage::Routes, 0, u64::from(topology.rank_count()));
         let whole = other.as_ref().unwrap_or(&self.finest);
         routes::flow(topology, &self.network, &problem, whole, stop, progress)
-    }
-}
-
-/// Flows of commodities on arcs.
-fn variables(problem: &ConcurrentProblem<'_>) -> u64 {
-    problem.commodities().len() as u64 * problem.graph().arcs.len() as u64
-}
-
-/// How the program is solved.
-struct Solver {
-    tolerance: f64,
-    work_max: u64,
-}
-
-impl Solver {
-    /// Small programs whole; others by iterations, whose lengths are made exact where that is quick.
-    fn optimum(&self, problem: &ConcurrentProblem<'_>, stop: &dyn Stop) -> Result<ConcurrentOptimum, ConcurrentError> {
-        let variables = variables(problem);
-        if variables <= WHOLE_MAX
-            && let Some(optimum) = solve_exactly(problem, stop)?
-        {
-            return Ok(optimum);
-        }
-        // Half of what may be lacking is left to whole chunks.
-        let is_sharp = variables <= SHARP_MAX && self.tolerance <= TOLERANCES[0].1;
-        let tolerance = if is_sharp { SHARP_GAP } else { self.tolerance / 2.0 };
-        let options = SolverOptions { tolerance, work_max: self.work_max };
-        let mut optimum = solve(problem, &options, stop, &mut |_, _| ())?;
-        if is_sharp {
-            #[expect(clippy::cast_precision_loss, reason = "near which lengths exact ones are looked for")]
-            let near: Vec<f64> = optimum.lengths.iter().map(|&length| length as f64).collect();
-            let lengths = sharpened(problem, &near, stop)?;
-            let bound = |lengths: &[u64]| length_bound(problem, lengths, stop);
-            if let (Some(sharp), Some(plain)) = (bound(&lengths)?, bound(&optimum.lengths)?)
-                && sharp < plain
-            {
-                optimum = ConcurrentOptimum { lengths, limit: sharp.to_float(), ..optimum };
-            }
-        }
-        Ok(optimum)
     }
 }
 

@@ -115,6 +115,11 @@ impl<'a> ConcurrentProblem<'a> {
         Ok(Self { graph, commodities, orbits })
     }
 
+    /// Variables of its linear program: the arcs, once for each source.
+    pub const fn variables(&self) -> u64 {
+        self.commodities.len() as u64 * self.graph.arcs.len() as u64
+    }
+
     /// The network.
     pub const fn graph(&self) -> &'a Digraph {
         self.graph

@@ -1,9 +1,14 @@
-//! How many chunks a block is divided into.
+//! How many chunks each unit of demand is divided into.
 
-use canopy_optimize::{ConcurrentError, ConcurrentOptimum, ConcurrentProblem, Effort, Fraction, Stop, WholeFlow};
 use num_integer::Integer as _;
 
-/// Most chunks of a block, unless fewer are asked for: then a chunk counts for as little as the tolerance.
+use super::ConcurrentOptimum;
+use super::problem::{ConcurrentError, ConcurrentProblem};
+use super::whole::{Effort, WholeFlow};
+use crate::fraction::Fraction;
+use crate::stop::Stop;
+
+/// Most chunks of a unit, unless fewer are asked for: then a chunk counts for as little as the tolerance.
 const CHUNKS_MAX: u64 = 1 << 20;
 /// Most chunks with which the limit itself is tried to be reached.
 const EXACT_CHUNKS_MAX: u64 = 256;
@@ -14,45 +19,47 @@ const AMOUNTS_MAX: usize = 1 << 18;
 /// Part of the rate that a solver may lack whose flow is worth to be made exact.
 const NEARLY: f64 = 1e-5;
 
-/// What is to be divided.
-pub(super) struct Division<'a> {
-    pub(super) problem: &'a ConcurrentProblem<'a>,
-    pub(super) optimum: &'a ConcurrentOptimum,
-    pub(super) limit: Fraction,
+/// A flow that is to be divided into whole chunks.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunking<'a> {
+    /// The demands.
+    pub problem: &'a ConcurrentProblem<'a>,
+    /// The flow, and lengths that prove the limit.
+    pub optimum: &'a ConcurrentOptimum,
+    /// No flow has a greater rate.
+    pub limit: Fraction,
     /// Part of the rate that may be lacking in all.
-    pub(super) tolerance: f64,
+    pub tolerance: f64,
 }
 
-impl Division<'_> {
+impl Chunking<'_> {
     /// As few chunks as reach the limit where that is found, else as few as lose less than the tolerance allows.
-    pub(super) fn finest(&self, stop: &dyn Stop) -> Result<WholeFlow, ConcurrentError> {
+    ///
+    /// # Errors
+    /// Those of [`WholeFlow::new`].
+    pub fn finest(&self, stop: &dyn Stop) -> Result<WholeFlow, ConcurrentError> {
         self.at_most(CHUNKS_MAX, stop)
     }
 
     /// So many chunks.
-    pub(super) fn exactly(&self, chunks: u64, stop: &dyn Stop) -> Result<WholeFlow, ConcurrentError> {
+    ///
+    /// # Errors
+    /// Those of [`WholeFlow::new`].
+    pub fn exactly(&self, chunks: u64, stop: &dyn Stop) -> Result<WholeFlow, ConcurrentError> {
         self.round(chunks, Effort::Full, stop)
     }
 
     /// The best of at most so many that is found: chunks that can reach the limit, else powers of two from where a chunk is
     /// about what may be lost, until no more than that is lost.
-    pub(super) fn at_most(&self, most: u64, stop: &dyn Stop) -> Result<WholeFlow, ConcurrentError> {
-        let mut best: Option<WholeFlow> = None;
-        let amounts: usize = self.optimum.flow.amounts.iter().map(Vec::len).sum();
-        let is_nearly_exact = self.optimum.limit - self.optimum.rate <= NEARLY * self.optimum.limit;
-        let fewest = self.fewest().filter(|_| is_nearly_exact);
-        let multiples = if amounts <= AMOUNTS_MAX { MULTIPLES_TRIED } else { 1 };
-        for chunks in fewest.into_iter().flat_map(|fewest| (1..=multiples).map(move |multiple| multiple * fewest)) {
-            if chunks > most.min(EXACT_CHUNKS_MAX) {
-                break;
-            }
-            let whole = self.round(chunks, Effort::Full, stop)?;
-            let is_exact = whole.rate() == Some(self.limit);
-            best = better(best, whole);
-            if is_exact {
-                return best.ok_or(ConcurrentError::Stopped);
-            }
+    ///
+    /// # Errors
+    /// Those of [`WholeFlow::new`].
+    pub fn at_most(&self, most: u64, stop: &dyn Stop) -> Result<WholeFlow, ConcurrentError> {
+        let mut best = self.reaching(most, stop)?;
+        if best.as_ref().is_some_and(|best| best.rate() == Some(self.limit)) {
+            return best.ok_or(ConcurrentError::TooLarge);
         }
+        let amounts = self.amounts();
         let enough =
             self.optimum.rate.max(self.optimum.limit * (1.0 - self.tolerance / 2.0)) * (1.0 - self.tolerance / 2.0);
         let mut chunks = self.first(most);
@@ -72,6 +79,35 @@ impl Division<'_> {
             chunks = chunks.saturating_mul(2).min(most);
         }
         best.ok_or(ConcurrentError::TooLarge)
+    }
+
+    /// The best of few numbers of chunks that can reach the limit; `None` if the flow is too far from it, or those are too
+    /// many.
+    ///
+    /// # Errors
+    /// Those of [`WholeFlow::new`].
+    pub fn reaching(&self, most: u64, stop: &dyn Stop) -> Result<Option<WholeFlow>, ConcurrentError> {
+        let mut best: Option<WholeFlow> = None;
+        let is_nearly_exact = self.optimum.limit - self.optimum.rate <= NEARLY * self.optimum.limit;
+        let fewest = self.fewest().filter(|_| is_nearly_exact);
+        let multiples = if self.amounts() <= AMOUNTS_MAX { MULTIPLES_TRIED } else { 1 };
+        for chunks in fewest.into_iter().flat_map(|fewest| (1..=multiples).map(move |multiple| multiple * fewest)) {
+            if chunks > most.min(EXACT_CHUNKS_MAX) {
+                break;
+            }
+            let whole = self.round(chunks, Effort::Full, stop)?;
+            let is_exact = whole.rate() == Some(self.limit);
+            best = better(best, whole);
+            if is_exact {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Arcs that carry something, of all commodities.
+    fn amounts(&self) -> usize {
+        self.optimum.flow.amounts.iter().map(Vec::len).sum()
     }
 
     fn round(&self, chunks: u64, effort: Effort, stop: &dyn Stop) -> Result<WholeFlow, ConcurrentError> {
