@@ -1,6 +1,6 @@
 //! A network with its construction, and Pareto sets of networks.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::sync::OnceLock;
 
 use canopy_direct::{Construction, Digraph, Family, GraphError, Limit, facts};
@@ -96,42 +96,67 @@ impl Candidate {
 }
 
 /// Candidates none of which is at least as good as another in every respect.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frontier {
     candidates: Vec<Candidate>,
+    keep: Keep,
 }
 
-/// Whether a candidate keeps its place beside better ones that some operator does not take.
+/// Which candidates keep their places beside better ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// For more to be made of it.
+    /// Those that some operator takes, and not the better one: for more to be made of them.
     Inputs,
-    /// To be shown.
+    /// Those that may yet turn out better, as the better one's rate of an all-to-all is only a bound.
+    Contenders,
+    /// None: to be shown.
     BestOnly,
 }
 
+impl Keep {
+    /// Whether a candidate makes another one superfluous.
+    fn stands_for(self, one: &Known, other: &Known) -> bool {
+        one.is_no_worse_than(other)
+            && match self {
+                Self::Inputs => one.can_stand_for(other),
+                Self::Contenders => one.all_to_all.proof.is_exact(),
+                Self::BestOnly => true,
+            }
+    }
+}
+
 impl Frontier {
+    pub(crate) fn new(keep: Keep) -> Self {
+        Self { candidates: Vec::new(), keep }
+    }
+
     /// Whether a network of these costs would have a place. Those of equal costs have one for the sake of being compared.
     pub(crate) fn has_place_for(&self, known: &Known) -> bool {
-        !self.candidates.iter().any(|old| {
-            old.known.is_no_worse_than(known) && old.known.can_stand_for(known) && !known.is_no_worse_than(&old.known)
-        })
+        !self
+            .candidates
+            .iter()
+            .any(|old| self.keep.stands_for(&old.known, known) && !known.is_no_worse_than(&old.known))
     }
 
     /// Takes a candidate in, unless one is there that is as good; drops those that it is as good as. O(candidates).
-    pub(crate) fn insert(&mut self, candidate: Candidate, keep: Keep) {
-        let stands_for = |one: &Candidate, other: &Candidate| {
-            one.known.is_no_worse_than(&other.known)
-                && (keep == Keep::BestOnly || one.known.can_stand_for(&other.known))
-        };
+    pub(crate) fn insert(&mut self, candidate: Candidate) {
+        let keep = self.keep;
         for old in &self.candidates {
-            let back = stands_for(&candidate, old);
-            if stands_for(old, &candidate) && (!back || old.preference(&candidate) != Ordering::Greater) {
+            let back = keep.stands_for(&candidate.known, &old.known);
+            let is_preferred = !back || old.preference(&candidate) != Ordering::Greater;
+            if keep.stands_for(&old.known, &candidate.known) && is_preferred {
                 return;
             }
         }
-        self.candidates.retain(|old| !stands_for(&candidate, old));
+        self.candidates.retain(|old| !keep.stands_for(&candidate.known, &old.known));
         self.candidates.push(candidate);
+    }
+
+    /// By falling rate of an all-to-all: the most promising first.
+    pub(crate) fn into_promising(self) -> Vec<Candidate> {
+        let mut candidates = self.into_sorted();
+        candidates.sort_by_key(|candidate| Reverse(candidate.known.all_to_all.rate));
+        candidates
     }
 
     /// In ascending order of steps, then of bandwidth.
@@ -140,7 +165,7 @@ impl Frontier {
         let key = |candidate: &Candidate| {
             let prediction = &candidate.known.prediction;
             let (gather, scatter) = (prediction.allgather.cost, prediction.reduce_scatter.cost);
-            (gather.steps, gather.bandwidth, scatter.bandwidth, std::cmp::Reverse(candidate.known.all_to_all.rate))
+            (gather.steps, gather.bandwidth, scatter.bandwidth, Reverse(candidate.known.all_to_all.rate))
         };
         candidates.sort_by(|one, two| key(one).cmp(&key(two)).then_with(|| one.preference(two)));
         candidates

@@ -8,10 +8,11 @@ use crate::bounds::Bounds;
 use crate::candidate::{Candidate, Frontier, Keep};
 use crate::lacking::{Lacking, lacking};
 use crate::query::{FindError, Query};
+use crate::rates::Rates;
 use crate::search::Search;
 
 /// Version of the answers: kept answers of another version are stale.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The answer to a query.
 #[derive(Clone, Debug)]
@@ -43,27 +44,57 @@ impl Finder {
         Self::default()
     }
 
-    /// The networks that are best in some respect. The answer does not depend on earlier queries.
+    /// The networks that are best in some respect, all-to-alls compared by rates known without a computation: exact ones, and
+    /// bounds by distances. The answer does not depend on earlier queries.
     ///
     /// * **Errors.** Numbers out of range; stopped, and then for ever.
     /// * **Cost.** Mostly that of a generalized Kautz graph for each number of nodes and ports that divides the given ones, of
     ///   line graphs that are built with a `degree`-th of the nodes, and O(divisors · degree) products.
     pub fn find(&self, query: Query, stop: &dyn Stop) -> Result<Found, FindError> {
         query.check()?;
-        let Query { nodes, degree, links } = query;
-        let cell = self.search.cell((nodes, degree), links, stop);
+        let cell = self.search.cell((query.nodes, query.degree), query.links, stop);
+        self.require_all(stop)?;
+        let mut best = Frontier::new(Keep::BestOnly);
+        for candidate in cell.iter() {
+            best.insert(candidate.clone());
+        }
+        Ok(Found::of(query, best))
+    }
+
+    /// The same, all-to-alls compared by the optima of their linear programs, or by the least bound that is proven of them.
+    ///
+    /// The most promising bound comes first; networks that are no better than another even at their bound are left out.
+    ///
+    /// * **Errors.** As above. **Cost.** As above, and some seconds at most for linear programs.
+    pub fn find_rated(&self, query: Query, stop: &dyn Stop) -> Result<Found, FindError> {
+        query.check()?;
+        let contenders = self.search.contenders((query.nodes, query.degree), query.links, stop);
+        self.require_all(stop)?;
+        let mut best = Frontier::new(Keep::BestOnly);
+        let mut rates = Rates::new(stop);
+        for mut candidate in contenders {
+            if best.has_place_for(&candidate.known) {
+                let rate = rates.refined(&candidate.construction, candidate.known.all_to_all);
+                candidate.known.all_to_all = rate.map_err(|_| FindError::Stopped)?;
+                best.insert(candidate);
+            }
+        }
+        Ok(Found::of(query, best))
+    }
+
+    /// Refuses what was stopped: cells may be empty that should not be.
+    fn require_all(&self, stop: &dyn Stop) -> Result<(), FindError> {
         if stop.is_requested() {
             self.was_stopped.store(true, Ordering::Relaxed);
         }
-        if self.was_stopped.load(Ordering::Relaxed) {
-            return Err(FindError::Stopped);
-        }
-        let mut best = Frontier::default();
-        for candidate in cell.iter() {
-            best.insert(candidate.clone(), Keep::BestOnly);
-        }
+        if self.was_stopped.load(Ordering::Relaxed) { Err(FindError::Stopped) } else { Ok(()) }
+    }
+}
+
+impl Found {
+    fn of(query: Query, best: Frontier) -> Self {
         let candidates = best.into_sorted();
         let lacking = lacking(query, &candidates);
-        Ok(Found { query, candidates, bounds: Bounds::of(nodes, degree, links), lacking })
+        Self { query, candidates, bounds: Bounds::of(query.nodes, query.degree, query.links), lacking }
     }
 }

@@ -45,7 +45,9 @@ pub enum RateProof {
     /// Routes that were found for this network alone, and lengths of links that no others can undercut
     /// ([`canopy_direct::proven_rate`]).
     Listed,
-    /// Links ÷ sum of distances, which no routes can exceed; whether some reach it is not known.
+    /// A flow in whole chunks, and lengths of links that no flow can undercut: the optimum of a linear program.
+    Flow,
+    /// The limit that lengths of links prove, links ÷ sum of distances if all are 1; whether routes reach it is not known.
     Bound,
 }
 

@@ -17,6 +17,7 @@ mod known;
 mod lacking;
 mod offsets;
 mod query;
+mod rates;
 mod search;
 
 pub use self::bounds::Bounds;

@@ -60,23 +60,28 @@ impl Search {
             Links::Any => &self.all,
             Links::Bidirectional => &self.bidirectional,
         };
-        cells.get_or_fill(cell, || self.fill(cell, links, stop))
+        cells.get_or_fill(cell, || self.filled(cell, links, Keep::Inputs, stop).into_sorted())
     }
 
-    fn fill(&self, cell: Cell, links: Links, stop: &dyn Stop) -> Vec<Candidate> {
+    /// Networks of a cell that may be the best in some respect, the most promising all-to-all first.
+    pub(crate) fn contenders(&self, cell: Cell, links: Links, stop: &dyn Stop) -> Vec<Candidate> {
+        self.filled(cell, links, Keep::Contenders, stop).into_promising()
+    }
+
+    fn filled(&self, cell: Cell, links: Links, keep: Keep, stop: &dyn Stop) -> Frontier {
         let (nodes, degree) = cell;
-        let mut found = Frontier::default();
+        let mut found = Frontier::new(keep);
         if nodes < 2 || degree == 0 || stop.is_requested() {
-            return Vec::new();
+            return found;
         }
         let fits = |known: &Known| links == Links::Any || known.is_bidirectional;
         let mut bases = Bases::new(Limit { order_max: 64, edges_max: 1 << 10 });
         let others = catalogue::others(nodes, degree, &mut bases, stop);
         for candidate in others.into_iter().filter(|candidate| fits(&candidate.known)) {
-            found.insert(candidate, Keep::Inputs);
+            found.insert(candidate);
         }
         for candidate in self.products(cell, stop).iter().filter(|candidate| fits(&candidate.known)) {
-            found.insert(candidate.made_by(named(&candidate.construction)), Keep::Inputs);
+            found.insert(candidate.made_by(named(&candidate.construction)));
         }
         self.powers(cell, links, &mut found, stop);
         self.degree_expansions(cell, links, &mut found, stop);
@@ -84,7 +89,7 @@ impl Search {
             Links::Any => self.line_graphs(cell, &mut found, stop),
             Links::Bidirectional => self.both_ways(cell, &mut found, stop),
         }
-        found.into_sorted()
+        found
     }
 
     /// Line graphs; those of generalized Kautz graphs are such graphs again.
@@ -106,7 +111,7 @@ impl Search {
                     other => other.line(1),
                 };
                 known.all_to_all = known.all_to_all.or_listed(&construction);
-                found.insert(Candidate::new(construction, known), Keep::Inputs);
+                found.insert(Candidate::new(construction, known));
             }
         }
     }
@@ -120,7 +125,7 @@ impl Search {
                         Construction::Degree { n, inner } => Construction::Degree { n: n * copies, inner },
                         other => other.degree(copies),
                     };
-                    found.insert(Candidate::new(construction, known), Keep::Inputs);
+                    found.insert(Candidate::new(construction, known));
                 }
             }
         }
@@ -137,7 +142,7 @@ impl Search {
                         Construction::Power { n: times, inner } => Construction::Power { n: n * times, inner },
                         other => other.power(n),
                     };
-                    found.insert(Candidate::new(construction, known), Keep::Inputs);
+                    found.insert(Candidate::new(construction, known));
                 }
             }
         }
@@ -152,7 +157,7 @@ impl Search {
             if let Some(candidate) = inner.bidirect()
                 && found.has_place_for(&candidate.known)
             {
-                found.insert(candidate, Keep::Inputs);
+                found.insert(candidate);
             }
         }
     }
@@ -161,9 +166,9 @@ impl Search {
     fn products(&self, cell: Cell, stop: &dyn Stop) -> Contents {
         self.products.get_or_fill(cell, || {
             let (nodes, degree) = cell;
-            let mut found = Frontier::default();
+            let mut found = Frontier::new(Keep::Inputs);
             for factor in self.factors(cell, stop).iter() {
-                found.insert(factor.clone(), Keep::Inputs);
+                found.insert(factor.clone());
             }
             // The last factor has at least two nodes and one port.
             // Every way to divide the ports and the nodes among two factors, and every two candidates for them.
@@ -182,9 +187,9 @@ impl Search {
 
     fn factors(&self, cell: Cell, stop: &dyn Stop) -> Contents {
         self.factors.get_or_fill(cell, || {
-            let mut found = Frontier::default();
+            let mut found = Frontier::new(Keep::Inputs);
             for factor in catalogue::factors(cell.0, cell.1, stop) {
-                found.insert(factor, Keep::Inputs);
+                found.insert(factor);
             }
             found.into_sorted()
         })
@@ -204,7 +209,7 @@ fn join(one: &Candidate, rest: &Candidate, found: &mut Frontier) {
     }
     // Large factors first, whatever they were found by.
     factors.sort_by_cached_key(|factor| (std::cmp::Reverse(order(factor)), factor.to_string()));
-    found.insert(Candidate::new(Construction::Product(factors), known), Keep::Inputs);
+    found.insert(Candidate::new(Construction::Product(factors), known));
 }
 
 /// Number of nodes of a factor.

@@ -36,7 +36,7 @@ impl Finds {
     /// The answer to a query: a kept one, or what is found.
     ///
     /// # Errors
-    /// Those of [`Finder::find`]. A store that fails costs time only.
+    /// Those of [`Finder::find_rated`]. A store that fails costs time only.
     pub(crate) fn find(&self, query: Query, stop: &dyn Stop) -> Result<FindReply, FindError> {
         query.check()?;
         self.space.catch_up();
@@ -46,7 +46,7 @@ impl Finds {
             Ok(None) => {}
             Err(error) => tracing::error!(error = chain(&error), "a cached network search could not be read"),
         }
-        let answer = on_the_wire(&Finder::new().find(query, stop)?);
+        let answer = on_the_wire(&Finder::new().find_rated(query, stop)?);
         if let Err(error) = deciding(|| self.put(&key, &answer)) {
             tracing::error!(error = chain(&error), "a network search could not be cached");
         }

@@ -59,6 +59,9 @@ struct Row {
     reverse_symmetric: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     time_us: Option<f64>,
+    /// Whether the time is that of an all-to-all at a bound on its rate.
+    #[serde(skip)]
+    is_time_least: bool,
 }
 
 #[derive(Serialize)]
@@ -110,6 +113,7 @@ impl Found {
             let Workload { kind, size_bytes: Some(size_bytes) } = workload? else { return None };
             Some(to_thousandths(model.time_us(model.line(network, kind)?, size_bytes)))
         };
+        let is_all_to_all = workload.is_some_and(|workload| workload.kind == Kind::AllToAll);
         let rows = reply.topologies.iter().zip(networks);
         let lacking = reply.lacking.iter();
         Ok(Self {
@@ -123,7 +127,7 @@ impl Found {
                 all_to_all_rate: bounds.all_to_all_rate.clone(),
             }),
             model: Assumed { alpha_ns: model.alpha_ns, node_bytes_per_sec: model.node_bytes_per_sec },
-            topologies: rows.map(|(found, network)| Row::new(found, network, time(network))).collect(),
+            topologies: rows.map(|(found, network)| Row::new(found, network, time(network), is_all_to_all)).collect(),
             choices,
             workload: workload.and_then(|workload| chosen(networks, model, workload)),
             lacking: lacking
@@ -148,7 +152,7 @@ impl Found {
                 row.all_to_all.kind.to_owned(),
                 row.flags(),
             ];
-            cells.extend(row.time_us.map(|time| format!("{time:.1}")));
+            cells.extend(row.time_us.map(|time| format!("{}{time:.1}", row.at_least())));
             table.row(cells);
         }
         if let Some(bounds) = &self.bounds {
@@ -174,7 +178,12 @@ impl Found {
         if let Some(chosen) = &self.workload {
             let size = in_words(chosen.size_bytes);
             lines.push(String::new());
-            lines.push(format!("{} of {size}: {}, {:.1} us", chosen.collective, chosen.expression, chosen.time_us));
+            let row = self.topologies.iter().find(|row| row.expression == chosen.expression);
+            let at_least = row.map_or("", Row::at_least);
+            lines.push(format!(
+                "{} of {size}: {}, {at_least}{:.1} us",
+                chosen.collective, chosen.expression, chosen.time_us
+            ));
         }
         for lacking in &self.lacking {
             lines.push(format!(
@@ -187,7 +196,7 @@ impl Found {
 }
 
 impl Row {
-    fn new(found: &FoundTopology, network: &Network, time_us: Option<f64>) -> Self {
+    fn new(found: &FoundTopology, network: &Network, time_us: Option<f64>, is_all_to_all: bool) -> Self {
         Self {
             expression: network.expression.clone(),
             t_l: network.steps,
@@ -206,7 +215,13 @@ impl Row {
             bidirectional: found.bidirectional,
             reverse_symmetric: found.reverse_symmetric,
             time_us,
+            is_time_least: is_all_to_all && !found.all_to_all_exact,
         }
+    }
+
+    /// Before a time that follows from a rate that may be out of reach.
+    fn at_least(&self) -> &'static str {
+        if self.is_time_least { ">= " } else { "" }
     }
 
     /// Of both directions where they differ.
