@@ -17,7 +17,7 @@ mod rook;
 mod tests;
 mod trees;
 
-pub use greedy::{GreedyError, greedy_trees};
+pub use greedy::{GreedyError, RoutedTrees, Wires, greedy_trees};
 pub use grid::{Grid, GridError};
 pub use levels::{KautzError, level_trees, one_at_a_time, require_kautz};
 pub use paths::{

@@ -1,4 +1,5 @@
-//! Schedules in few steps that use every port of a network without switches: `kautz`, `kautz-m`, `dfc2`, `dfc2-do`, `multitree`.
+//! Schedules in few steps that use every port of a network: `kautz`, `kautz-m`, `dfc2`, `dfc2-do`, and `multitree`, which alone passes
+//! switches.
 //!
 //! [`canopy_multiport`] says which tree takes which link in which step; here is what travels on them: shares and messages down
 //! the trees, sums up the trees of the network turned around, blocks to all that a link leads to. What passes a link in a step is
@@ -12,7 +13,7 @@ mod parts;
 mod write;
 
 use canopy_direct::Digraph;
-use canopy_multiport::{Grid, Trees, greedy_trees, level_trees, one_at_a_time, require_kautz, rook_trees};
+use canopy_multiport::{Grid, Trees, level_trees, one_at_a_time, require_kautz, rook_trees};
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Shape};
 use canopy_topology::Topology;
@@ -58,11 +59,9 @@ pub(crate) static DFC2_DO: Synthesizer = family(
 /// Trees that grow together.
 pub(crate) static MULTITREE: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 4, ..Rival::LINKS }),
-    ..family(
-        "multitree",
-        "trees of all ranks, grown together, on any network without switches (Huang et al.)",
-        |task| planned(task, Method::Multitree),
-    )
+    ..family("multitree", "trees of all ranks, grown together link by link, on any network (Huang et al.)", |task| {
+        planned(task, Method::Multitree)
+    })
 };
 
 /// The row of an algorithm that plans everything on networks of a family.
@@ -87,9 +86,9 @@ enum Method {
 /// Plans a collective on trees of all roots at once.
 ///
 /// * **In.** A network whose ranks are linked with each other: a Kautz network for `kautz` and
-///   `kautz-m`, a grid with fully joined lines for `dfc2` and `dfc2-do`, any for
-///   `multitree`, whatever the labels of ranks. Shares of any sizes. **Out.** Steps as the tables 3.1, 4.1 and 4.2
-///   of Pham 2026 count them; in every step a link carries one message. An allreduce by `dfc2` adds up in the order of the
+///   `kautz-m`, a grid with fully joined lines for `dfc2` and `dfc2-do`; for `multitree` any network, whatever the labels of ranks.
+///   Shares of any sizes. **Out.** Steps as the tables 3.1, 4.1 and 4.2
+///   of Pham 2026 count them; in every step a link carries one message, in `multitree` one for each time that it is as wide as the narrowest link. An allreduce by `dfc2` adds up in the order of the
 ///   dimensions and copies in all orders at once.
 /// * **Errors.** [`SynthesisError`]: switches, disconnected, another network than the algorithm plans, too many sends, stopped.
 /// * **Cost.** O(ranks² · diameter) for trees and sends; `multitree` on other networks O(steps · ranks · links).
@@ -97,7 +96,9 @@ fn planned(task: &Task<'_>, method: Method) -> Result<Synthesized, SynthesisErro
     let &Task { topology, request, stop, progress, .. } = task;
     let &SynthesisRequest { collective, ref shares, .. } = request;
     let name = task.algorithm.name();
-    require_direct(topology, name)?;
+    if method != Method::Multitree {
+        require_direct(topology, name)?;
+    }
     require_reach(topology, collective, shares)?;
     ask(stop)?;
     let asked = Asked { topology, collective, method, name, stop };
@@ -142,8 +143,14 @@ impl Asked<'_> {
 
     fn phases(&self) -> Result<Vec<Phase>, SynthesisError> {
         let phase = |action, payload, is_backwards, method| {
-            let directed = Directed::new(self.topology, is_backwards)?;
-            let parts = self.parts(method, payload, &directed.graph)?;
+            let (directed, parts) = match method {
+                Method::Multitree => self.multitree(is_backwards)?,
+                _ => {
+                    let directed = Directed::new(self.topology, is_backwards)?;
+                    let parts = self.parts(method, payload, &directed.graph)?;
+                    (directed, parts)
+                }
+            };
             Ok::<_, SynthesisError>(Phase { action, payload, directed, parts })
         };
         let own = self.method;
@@ -163,55 +170,65 @@ impl Asked<'_> {
         })
     }
 
-    /// Trees for parts of what is sent.
-    fn parts(&self, method: Method, payload: Payload, graph: &Digraph) -> Result<Vec<Part>, SynthesisError> {
-        let roots: Vec<u32> = match self.collective.root() {
+    /// The roots of trees.
+    fn roots(&self) -> Vec<u32> {
+        match self.collective.root() {
             Some(root) => vec![root.number()],
             None => (0..self.topology.rank_count()).collect(),
-        };
-        let whole = |trees: Trees| vec![Part { weight: 1, trees }];
+        }
+    }
+
+    /// Trees for parts of what is sent, on the networks of a family.
+    fn parts(&self, method: Method, payload: Payload, graph: &Digraph) -> Result<Vec<Part>, SynthesisError> {
+        let roots = self.roots();
         let refused = |networks, reason| {
             SynthesisError::Multiport(MultiportError::OtherNetwork { algorithm: self.name, networks, reason })
         };
-        let parts = match method {
-            Method::Kautz | Method::KautzM => {
-                require_kautz(graph).map_err(|error| refused("a Kautz network", error.to_string()))?;
-                let trees = level_trees(graph, &roots);
-                let is_divided = method == Method::KautzM;
-                whole(if is_divided { one_at_a_time(graph, &trees) } else { trees })
-            }
-            Method::Dfc2 | Method::Dfc2Do => {
-                let grids = "a grid whose lines are fully connected";
-                let grid = Grid::of(graph).map_err(|error| refused(grids, error.to_string()))?;
-                match method {
-                    Method::Dfc2 => parts::in_all_orders(&grid, payload, &roots),
-                    _ => whole(parts::in_one_order(&grid, payload, &roots)),
-                }
-            }
-            _ => whole(self.trees_of_any(graph, &roots)?),
-        };
-        Ok(match self.collective.root() {
-            // The ports are this tree's own: nothing has to wait for others.
-            Some(_) if matches!(method, Method::KautzM | Method::Multitree) => {
-                let by_depth = |part: Part| Part { trees: part.trees.by_depth(graph), ..part };
-                parts.into_iter().map(by_depth).collect()
-            }
-            _ => parts,
+        if matches!(method, Method::Kautz | Method::KautzM) {
+            require_kautz(graph).map_err(|error| refused("a Kautz network", error.to_string()))?;
+            let trees = level_trees(graph, &roots);
+            // The ports of a single root are its tree's own: nothing has to wait for others.
+            let is_divided = method == Method::KautzM && self.collective.root().is_none();
+            return Ok(whole(if is_divided { one_at_a_time(graph, &trees) } else { trees }));
+        }
+        let grids = "a grid whose lines are fully connected";
+        let grid = Grid::of(graph).map_err(|error| refused(grids, error.to_string()))?;
+        Ok(match method {
+            Method::Dfc2 => parts::in_all_orders(&grid, payload, &roots),
+            _ => whole(parts::in_one_order(&grid, payload, &roots)),
         })
     }
 
-    /// The best trees known for a network of which no two take a link in a step.
-    fn trees_of_any(&self, graph: &Digraph, roots: &[u32]) -> Result<Trees, SynthesisError> {
-        if require_kautz(graph).is_ok() {
-            return Ok(one_at_a_time(graph, &level_trees(graph, roots)));
-        }
-        if let Some(trees) = Grid::of(graph).ok().and_then(|grid| rook_trees(&grid, roots)) {
-            return Ok(trees);
-        }
-        greedy_trees(graph, roots, self.stop).map_err(|error| match error {
-            canopy_multiport::GreedyError::Stopped => SynthesisError::Stopped,
-            // That ranks reach each other is known.
-            error => SynthesisError::Broken { what: format!("multitree: {error}") },
-        })
+    /// The best trees known for a network of which no two take the same part of a link in a step.
+    fn multitree(&self, is_backwards: bool) -> Result<(Directed, Vec<Part>), SynthesisError> {
+        let (topology, roots) = (self.topology, self.roots());
+        let is_direct = topology.nodes().len() == topology.rank_count() as usize;
+        let mut rates = topology.links().iter().map(|link| link.capacity);
+        let is_even = rates.next().is_none_or(|first| rates.all(|rate| rate == first));
+        let of_family = if is_direct && is_even { self.of_family(is_backwards, &roots)? } else { None };
+        let (directed, trees) = match of_family {
+            Some(found) => found,
+            None => Directed::grown(topology, is_backwards, &roots, self.stop)?,
+        };
+        // Without switches the ports are a single tree's own: no link is taken twice.
+        let is_alone = is_direct && self.collective.root().is_some();
+        let trees = if is_alone { trees.by_depth(&directed.graph) } else { trees };
+        Ok((directed, whole(trees)))
     }
+
+    /// The trees of a Kautz network or of a grid of two dimensions; none for other networks.
+    fn of_family(&self, is_backwards: bool, roots: &[u32]) -> Result<Option<(Directed, Trees)>, SynthesisError> {
+        let directed = Directed::new(self.topology, is_backwards)?;
+        let graph = &directed.graph;
+        let trees = match require_kautz(graph) {
+            Ok(_) => Some(one_at_a_time(graph, &level_trees(graph, roots))),
+            Err(_) => Grid::of(graph).ok().and_then(|grid| rook_trees(&grid, roots)),
+        };
+        Ok(trees.map(|trees| (directed, trees)))
+    }
+}
+
+/// All of what is sent on the same trees.
+fn whole(trees: Trees) -> Vec<Part> {
+    vec![Part { weight: 1, trees }]
 }

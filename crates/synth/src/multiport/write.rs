@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use canopy_multiport::Branch;
 use canopy_schedule::{ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, Shares, Steps};
-use canopy_topology::{LinkIndex, Rank, Topology};
+use canopy_topology::{Rank, Topology};
 use num_integer::Integer as _;
 
 use super::Phase;
@@ -12,10 +12,10 @@ use super::parts::Payload;
 use crate::error::SynthesisError;
 use crate::parts::{Sending, StepsParts, require_room};
 
-/// Chunks on a link in a step.
+/// Chunks on an edge in a step.
 struct Message {
     step: u32,
-    link: u32,
+    edge: u32,
     chunks: Range<u64>,
 }
 
@@ -24,7 +24,6 @@ pub(super) struct Writer<'a> {
     topology: &'a Topology,
     layout: ChunkLayout,
     routes: RouteInterner,
-    route_of: Vec<Option<RouteIndex>>,
     steps: StepsParts,
     chunks_per_share: u64,
     next_step: u32,
@@ -41,30 +40,33 @@ impl<'a> Writer<'a> {
         let totals = phases.iter().map(|phase| phase.parts.iter().map(|part| part.weight).sum::<u64>().max(1));
         let chunks_per_share = totals.fold(1, |common: u64, total| common.lcm(&total));
         let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_per_share, shares)?;
-        let (routes, route_of) = (RouteInterner::default(), vec![None; topology.links().len()]);
         let steps = StepsParts::new(chunks_per_share, Pace::Barriers);
-        Ok(Self { topology, layout, routes, route_of, steps, chunks_per_share, next_step: 0 })
+        Ok(Self { topology, layout, routes: RouteInterner::default(), steps, chunks_per_share, next_step: 0 })
     }
 
     /// Adds what a phase sends, after all that is there.
     pub(super) fn add(&mut self, phase: &Phase) -> Result<(), SynthesisError> {
+        let directed = &phase.directed;
+        let mut route_of: Vec<Option<RouteIndex>> = vec![None; directed.graph.edge_count() as usize];
         let mut messages = self.messages(phase)?;
-        messages.sort_unstable_by_key(|message| (message.step, message.link, message.chunks.start));
+        let key = |message: &Message| (message.step, directed.route(message.edge), message.chunks.start);
+        messages.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
         // The last step of the trees with a send, and its number here.
         let mut last: Option<u32> = None;
-        for Message { step, link, chunks } in messages {
+        for Message { step, edge, chunks } in messages {
             if last.is_some_and(|last| last != step) {
                 self.next_step += 1;
             }
             last = Some(step);
             require_room(self.steps.len() as u64)?;
-            let index = LinkIndex::new(link);
-            let known = &mut self.route_of[index.index()];
-            let route = *known.get_or_insert_with(|| self.routes.intern(&[index]));
-            let ends = self.topology.link(index);
-            let (from, to) = (self.topology.rank_of(ends.from), self.topology.rank_of(ends.to));
+            let links = directed.route(edge);
+            let known = &mut route_of[edge as usize];
+            let route = *known.get_or_insert_with(|| self.routes.intern(links));
+            let rank = |node| self.topology.rank_of(node);
+            let from = links.first().and_then(|&link| rank(self.topology.link(link).from));
+            let to = links.last().and_then(|&link| rank(self.topology.link(link).to));
             let (Some(from), Some(to)) = (from, to) else {
-                return Err(SynthesisError::Broken { what: "multiport: a link joins no ranks".to_owned() });
+                return Err(SynthesisError::Broken { what: "multiport: a route joins no ranks".to_owned() });
             };
             let (step, action) = (self.next_step, phase.action);
             self.steps.push(Sending { step, action, from, to, chunks, route });
@@ -95,7 +97,7 @@ impl<'a> Writer<'a> {
                         return Ok(());
                     }
                     let step = if directed.is_backwards { steps - 1 - step } else { step };
-                    messages.push(Message { step, link: directed.link(edge), chunks });
+                    messages.push(Message { step, edge, chunks });
                     require_room(messages.len() as u64)
                 };
                 let root = Rank::new(tree.root);

@@ -166,6 +166,8 @@ fn grids_cost_what_table_4_2_says() {
         let (long, short) = (rows.max(columns), rows.min(columns));
         let costs = |kind, algorithm| cost(&topology, kind, algorithm);
         let name = format!("{rows}x{columns}");
+        // Equation 4.4.
+        let least = (rows * columns - 1).div_ceil(rows + columns - 2);
         assert_eq!(costs(CollectiveKind::AllToAll, Algorithm::Dfc2Do), whole(2, long + short), "{name}");
         assert_eq!(costs(CollectiveKind::AllToAll, Algorithm::Dfc2), whole(2, long), "{name}");
         let dimension_order = whole(2, 1 + short);
@@ -174,13 +176,12 @@ fn grids_cost_what_table_4_2_says() {
             // The first step has at least one share in parts, the second one those of a line.
             let balanced = Ratio::new(long + long * short, long + short);
             assert_eq!(costs(kind, Algorithm::Dfc2), (2, balanced), "{kind}, {name}");
-            assert_eq!(costs(kind, Algorithm::Multitree), whole(1 + long / 2, 1 + long / 2), "{kind}, {name}");
+            assert_eq!(costs(kind, Algorithm::Multitree), whole(least, least), "{kind}, {name}");
         }
         let (_, copies) = costs(CollectiveKind::Allgather, Algorithm::Dfc2);
         assert_eq!(costs(CollectiveKind::Allreduce, Algorithm::Dfc2), (4, copies + 1 + short), "{name}");
         assert_eq!(costs(CollectiveKind::Allreduce, Algorithm::Dfc2Do), whole(4, 2 + 2 * short), "{name}");
-        let both = 2 + long / 2 * 2;
-        assert_eq!(costs(CollectiveKind::Allreduce, Algorithm::Multitree), whole(both, both), "{name}");
+        assert_eq!(costs(CollectiveKind::Allreduce, Algorithm::Multitree), whole(2 * least, 2 * least), "{name}");
         for kind in [CollectiveKind::Broadcast, CollectiveKind::Reduce] {
             assert_eq!(costs(kind, Algorithm::Dfc2Do), whole(2, 2), "{kind}, {name}");
             assert_eq!(costs(kind, Algorithm::Dfc2), whole(2, 1), "{kind}, {name}");
@@ -193,10 +194,58 @@ fn grids_cost_what_table_4_2_says() {
             assert_eq!(costs(kind, Algorithm::Multitree).0, 2, "{kind}, {name}");
         }
         let (steps, _) = costs(CollectiveKind::AllToAll, Algorithm::Multitree);
-        assert_eq!(steps, 1 + long / 2, "{name}");
+        assert_eq!(steps, least, "{name}");
         // A step and a block more than table 4.2, as its own example of 6x6 has it.
         if rows == columns && rows % 2 == 0 {
             assert_eq!(costs(CollectiveKind::AllToAll, Algorithm::Multitree), whole(1 + long / 2, 1 + long), "{name}");
+        }
+    }
+}
+
+/// Table 4.2 itself: m2/2 steps and m2 blocks, wherever equation 4.4 allows so few steps.
+#[test]
+fn multitree_costs_what_table_4_2_says_where_sides_differ_enough() {
+    for (m2, m1) in [(12, 8), (10, 6), (8, 4), (16, 8)] {
+        let topology = network(&format!("dfc2:{m2}x{m1}"));
+        let least = (m2 * m1 - 1_u64).div_ceil(m2 + m1 - 2);
+        let (steps, blocks) = cost(&topology, CollectiveKind::AllToAll, Algorithm::Multitree);
+        assert_eq!(steps, least, "{m2}x{m1}");
+        assert!(blocks <= Ratio::from_integer(m2), "{m2}x{m1}: {blocks}");
+    }
+    assert_eq!(cost(&network("dfc2:12x8"), CollectiveKind::AllToAll, Algorithm::Multitree), whole(6, 12));
+}
+
+/// What each link carries in a step is what it is times as wide as the narrowest one, at most.
+#[test]
+fn multitree_passes_switches_and_uses_wide_links_several_times() {
+    for expression in [
+        "dgx-a100:boxes=2",
+        "mi250:boxes=2,gpus=4",
+        "fat-tree:k=4",
+        "leaf-spine:leaves=2,hosts=3,spines=2",
+        "torus:3x3,host=75GB/s",
+        "torus:3x4,degrade=00>01*1/3",
+        "rail:boxes=2,gpus=4",
+    ] {
+        let topology = network(expression);
+        let narrowest = topology.links().iter().map(|link| link.capacity.bytes_per_sec()).min().unwrap();
+        for kind in CollectiveKind::ALL {
+            let schedule = planned(&topology, kind, Algorithm::Multitree).unwrap();
+            check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+            let Shape::Steps(steps) = &schedule.shape else { panic!("steps") };
+            let is_single = !matches!(kind, CollectiveKind::Allgather | CollectiveKind::ReduceScatter);
+            let mut carried: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+            for send in steps.sends.iter().filter(|_| !is_single) {
+                for carrier in steps.carriers_of(send) {
+                    for link in steps.routes.get(carrier.route).unwrap() {
+                        *carried.entry((send.step, link.number())).or_default() += carrier.chunk_count;
+                    }
+                }
+            }
+            for ((step, link), count) in carried {
+                let capacity = topology.links()[link as usize].capacity.bytes_per_sec();
+                assert!(count <= capacity / narrowest, "{kind} on {expression}: link {link} in step {step}");
+            }
         }
     }
 }
@@ -262,7 +311,7 @@ fn sides_of_more_dimensions_may_differ() {
 }
 
 #[test]
-fn multitree_plans_any_network_without_switches() {
+fn multitree_plans_any_network_of_equal_links() {
     for expression in ["torus:3x4", "genkautz:n=10,d=4", "uniring:n=5,d=1", "mesh:3x2"] {
         let topology = network(expression);
         for kind in CollectiveKind::ALL {
@@ -313,8 +362,8 @@ fn other_networks_are_refused_with_a_reason() {
     );
     let refusal = refused("dfc2:3x3,down=00-01", Algorithm::Dfc2);
     assert!(refusal.starts_with("dfc2 needs a grid whose lines are fully connected"), "{refusal}");
-    let refusal = refused("dgx-a100:boxes=2", Algorithm::Multitree);
-    assert!(refusal.starts_with("multitree needs direct links between ranks"), "{refusal}");
+    let refusal = refused("dgx-a100:boxes=2", Algorithm::Kautz);
+    assert!(refusal.starts_with("kautz needs direct links between ranks"), "{refusal}");
     let expected = SynthesisError::Stopped;
     let topology = network("dfc2:3x3");
     let collective = Collective::new(CollectiveKind::Allgather, None, 9).unwrap();
