@@ -35,8 +35,8 @@ FAULTS = [
     "rail:boxes=4,faults=nics:3+seed:2",
 ]
 ALGORITHMS = (
-    "forest flow bfb tsmcf tacos tacos-published direct-xy ring-xy expansion multitree direct ring sssp ewsp dor "
-    "pmcf pmcf-shortest pairwise bruck recursive-doubling binomial double-tree local-ring"
+    "forest flow bfb tsmcf tacos tacos-published direct-xy ring-xy taccl-like expansion multitree blink direct ring sssp ewsp dor "
+    "pmcf pmcf-shortest pairwise bruck recursive-doubling binomial double-tree local-ring bine swing"
 ).split()
 TIMES = re.compile(r"\d+(\.\d+)? ?(ns|us|µs|ms|s|min)\b")
 

@@ -181,7 +181,7 @@ fn compared(network: &str, chunks: u64, (name, sharing): (&str, Sharing)) -> Res
     for algorithm in [canopy_baselines::RING_XY, canopy_baselines::DIRECT_XY] {
         let request = request(network, &topology, algorithm, chunks)?;
         #[expect(clippy::cast_precision_loss, reason = "a time for display")]
-        let model = canopy_baselines::queued_time_ps(&topology, &request, SIZE_BYTES, &Never)? as f64 / 1e9;
+        let model = canopy_baselines::queued_time_ps(&topology, &request, 0, SIZE_BYTES, &Never)? as f64 / 1e9;
         let plan = simulated_ms(&topology, &synthesize(&topology, &request, &Never, &Silent)?, sharing)?;
         times.push((model, plan));
     }

@@ -217,7 +217,7 @@ fn an_algorithm_that_does_not_apply_says_why() {
     workspace.refused(
         "plan ring:4 --collective gather --algorithm rings",
         2,
-        &["auto, forest, stages, orbits, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring"],
+        &["auto, forest, stages, orbits, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, taccl-like, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, blink, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree, local-ring, bine or swing"],
     );
 }
 

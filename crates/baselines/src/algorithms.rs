@@ -3,15 +3,19 @@
 use canopy_synth::Algorithm;
 
 use crate::all_to_all::{DOR, EWSP, ILP_DISJOINT, ILP_SHORTEST, PMCF, PMCF_SHORTEST, SSSP};
+use crate::bine::BINE;
+use crate::blink::BLINK;
 use crate::local_ring::LOCAL_RING;
 use crate::published::TACOS_PUBLISHED;
-use crate::queued::{DIRECT_XY, RING_XY};
+use crate::queued::{DIRECT_XY, RING_XY, TACCL_LIKE};
+use crate::swing::SWING;
 
 /// The algorithms of this crate, each after one of the planner's own: messages list them in this order.
-const AFTER: [(Algorithm, &[Algorithm]); 3] = [
-    (Algorithm::TacosIlp, &[TACOS_PUBLISHED, DIRECT_XY, RING_XY]),
+const AFTER: [(Algorithm, &[Algorithm]); 4] = [
+    (Algorithm::Multitree, &[BLINK]),
+    (Algorithm::TacosIlp, &[TACOS_PUBLISHED, DIRECT_XY, RING_XY, TACCL_LIKE]),
     (Algorithm::Ring, &[SSSP, EWSP, DOR, PMCF, PMCF_SHORTEST, ILP_DISJOINT, ILP_SHORTEST]),
-    (Algorithm::DoubleTree, &[LOCAL_RING]),
+    (Algorithm::DoubleTree, &[LOCAL_RING, BINE, SWING]),
 ];
 
 /// All algorithms, in the order messages list them.
@@ -61,9 +65,9 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown algorithm `rings`; use auto, forest, stages, orbits, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, \
-             direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, \
+             direct-xy, ring-xy, taccl-like, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, blink, direct, ring, sssp, ewsp, dor, \
              pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, \
-             double-tree or local-ring"
+             double-tree, local-ring, bine or swing"
         );
     }
 }

@@ -1,13 +1,16 @@
-//! `direct-xy` and `ring-xy`: baselines for schedules in time.
+//! `direct-xy`, `ring-xy` and `taccl-like`: baselines for schedules in time.
 //!
-//! Messages take the way of the grid, one dimension after the other, the last first, and wait in the queues of links, first come, first
-//! served. What passes a rank is stored and sent on; switches pass on what still comes in. All messages of the model
-//! are run, but a plan has of them only what brings a rank a chunk for the first time, when it does: no plan may send what is there already.
-//! So where many messages with the same chunk take the same way, the plan is much faster than the model.
+//! Messages of the first two take the way of the grid, one dimension after the other, the last first, and wait in the
+//! queues of links, first come, first served. What passes a rank is stored and sent on; switches pass on what still
+//! comes in. All messages of the model are run, but a plan has of them only what brings a rank a chunk for the first
+//! time, when it does: no plan may send what is there already. So where many messages with the same chunk take the
+//! same way, the plan is much faster than the model. Messages of `taccl-like` go down trees, and bring no rank a
+//! chunk again.
 //!
-//! Source: Won et al., section 8.
+//! Source: Won et al., sections 7 and 8.
 
 mod first;
+mod shortest;
 #[cfg(test)]
 mod tests;
 mod ways;
@@ -23,11 +26,12 @@ use canopy_synth::{
     ALL_COLLECTIVES, Algorithm, ConstructionUse, HeededLimits, SPREADING, SynthesisError, SynthesisRequest,
     Synthesized, Synthesizer, Task,
 };
-use canopy_tacos::{CopyError, Sends, TimedLink};
+use canopy_tacos::{Chance, CopyError, Sends, TimedLink};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 
 use crate::queues::{Message, QueuedLink, queued};
 use first::FirstArrivals;
+use shortest::ShortestTrees;
 use ways::Ways;
 
 /// Messages straight to everyone.
@@ -46,7 +50,19 @@ static RING_XY_ROW: Synthesizer = in_queues(
     SPREADING,
 );
 
-/// The row of one of both.
+/// Chunks on shortest paths that are chosen as if links were never busy.
+pub const TACCL_LIKE: Algorithm = Algorithm::of(&TACCL_LIKE_ROW);
+static TACCL_LIKE_ROW: Synthesizer = Synthesizer {
+    has_seed: true,
+    construction: ConstructionUse::None,
+    ..in_queues(
+        "taccl-like",
+        "each chunk on a tree of shortest paths of its own, through link queues, a baseline (Won et al., section 7)",
+        ALL_COLLECTIVES,
+    )
+};
+
+/// The row of one of them.
 const fn in_queues(name: &'static str, help: &'static str, collectives: &'static [CollectiveKind]) -> Synthesizer {
     let row = Synthesizer::new(name, help, collectives, planned);
     Synthesizer { limits: HeededLimits::StatedChunks, construction: ConstructionUse::Stated, ..row }
@@ -54,31 +70,38 @@ const fn in_queues(name: &'static str, help: &'static str, collectives: &'static
 
 /// Plans a collective by messages in queues.
 ///
-/// * **In.** Any network; of grids whose `composition` is stated, ways go along it, else each is a shortest one, through nodes of least
-///   number. Chunks for each share as stated, else one. **Out.** Steps that begin together.
-/// * **Errors.** [`SynthesisError`]: for `ring-xy` another collective than those where all get or give the same, disconnected, too many
-///   hops, stopped.
+/// * **In.** Any network; of grids whose `composition` is stated, ways go along it, else each is a shortest one,
+///   through nodes of least number. Of `taccl-like` the seed: its trees take any of the shortest paths. Chunks for
+///   each share as stated, else one. **Out.** Steps that begin together.
+/// * **Errors.** [`SynthesisError`]: for `ring-xy` another collective than those where all get or give the same,
+///   disconnected, too many hops, stopped.
 /// * **Cost.** O(links of all ways · log of these).
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &Task { topology, request, stop, .. } = task;
-    let Ran { unwound, phases, .. } = ran(topology, request, stop)?;
+    let Ran { unwound, phases, .. } = ran(topology, request, 0, stop)?;
     let steps = write_sends(chunks_of(request), Pace::Barriers, &unwound, phases.into_iter())?;
     Ok(task.planned(Shape::Steps(steps)))
 }
 
-/// How long the model of `direct-xy` or `ring-xy` takes for a message of so many bytes, in picoseconds: until the last chunk
-/// came to the end of its way, one phase after the other. A plan leaves out what brings a rank a chunk again, and may take less.
+/// How long the published baselines take for a message of so many bytes, in picoseconds: until the last chunk came to
+/// the end of its way, one phase after the other.
 ///
-/// # Errors
-/// Those of a plan. **Cost.** That of a plan.
+/// Every message takes its whole way, also where it brings a rank a chunk again. A plan leaves these out, and may
+/// take less.
+///
+/// * **Source.** Won et al., figure 6, which it reproduces on all three networks. **In.** A request for [`DIRECT_XY`]
+///   or [`RING_XY`]; `alpha_ns`, what a message takes on each of its links out of a rank, in nanoseconds, during
+///   which the link may send others.
+/// * **Errors.** Those of a plan. **Cost.** That of a plan.
 pub fn queued_time_ps(
     topology: &Topology,
     request: &SynthesisRequest,
+    alpha_ns: u64,
     size_bytes: NonZeroU64,
     stop: &dyn Stop,
 ) -> Result<u64, SynthesisError> {
     let request = SynthesisRequest { size_bytes: Some(size_bytes), ..request.clone() };
-    let Ran { clock, end, .. } = ran(topology, &request, stop)?;
+    let Ran { clock, end, .. } = ran(topology, &request, alpha_ns, stop)?;
     Ok(clock.picoseconds(end, size_bytes))
 }
 
@@ -95,18 +118,18 @@ fn chunks_of(request: &SynthesisRequest) -> u64 {
     request.limits.chunks.map_or(1, NonZeroU64::get)
 }
 
-/// Runs the model.
-fn ran(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Result<Ran, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, size_bytes, ref composition, .. } = request;
+/// Runs the model; messages take `alpha_ns` more on links out of ranks.
+fn ran(topology: &Topology, request: &SynthesisRequest, alpha_ns: u64, stop: &dyn Stop) -> Result<Ran, SynthesisError> {
+    let &SynthesisRequest { collective, ref shares, algorithm, size_bytes, seed, ref composition, .. } = request;
     require_reach(topology, collective, shares)?;
     let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_of(request), shares)?;
-    let physical = physical(topology);
+    let physical = physical(topology, alpha_ns);
     let clock = Clock::for_chunks(&physical, layout.size(), size_bytes);
     let network = clock.network(&physical)?;
     let link =
         |link: &TimedLink| QueuedLink { latency: link.latency, occupancy: link.occupancy, is_cut_through: false };
     let links: Vec<QueuedLink> = network.links().iter().map(link).collect();
-    let model = Model { topology, collective, shares, algorithm, layout: &layout, links: &links };
+    let model = Model { topology, collective, shares, algorithm, seed, layout: &layout, links: &links };
     let mut found = FirstArrivals::new(topology);
     let (mut phases, mut end) = (Vec::new(), 0_u64);
     for &action in phase_actions(collective.kind()).unwrap_or(&[Action::Copy]) {
@@ -121,15 +144,16 @@ fn ran(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Resu
 }
 
 /// All links of a network, those of switches too, as if every node were a rank: for their times.
-fn physical(topology: &Topology) -> Unwound {
+fn physical(topology: &Topology, alpha_ns: u64) -> Unwound {
     let rank = |node: NodeIndex| Rank::new(node.number());
+    let alpha_at = |node: NodeIndex| if topology.rank_of(node).is_some() { alpha_ns } else { 0 };
     let links = (0..).map(LinkIndex::new).zip(topology.links()).map(|(index, link)| UnwoundLink {
         from: rank(link.from),
         to: rank(link.to),
         route: vec![index],
         capacity: link.capacity.bytes_per_sec(),
         parts: 1,
-        latency_ns: link.latency.nanos(),
+        latency_ns: link.latency.nanos().saturating_add(alpha_at(link.from)),
     });
     let node_count = u32::try_from(topology.nodes().len()).expect("nodes have indices of 32 bits");
     Unwound { rank_count: node_count, links: links.collect() }
@@ -141,6 +165,7 @@ struct Model<'a> {
     collective: Collective,
     shares: &'a Shares,
     algorithm: Algorithm,
+    seed: u64,
     layout: &'a ChunkLayout,
     /// By link of the network; none is cut through, which depends on the direction.
     links: &'a [QueuedLink],
@@ -180,6 +205,8 @@ impl Model<'_> {
         let mut run = Run::new();
         if self.algorithm == RING_XY {
             self.add_rounds(&mut run, ways, stop)?;
+        } else if self.algorithm == TACCL_LIKE {
+            self.add_trees(&mut run, heading, stop)?;
         } else {
             self.add_all(&mut run, ways, stop)?;
         }
@@ -224,6 +251,50 @@ impl Model<'_> {
         Ok(())
     }
 
+    /// Every chunk goes down a tree of its own, or along a path, as short as if no link was ever busy.
+    fn add_trees(&self, run: &mut Run, heading: Heading, stop: &dyn Stop) -> Result<(), SynthesisError> {
+        let trees = ShortestTrees::new(self.topology, self.links, heading);
+        let mut chance = Chance::new(self.seed);
+        if phase_actions(self.collective.kind()).is_none() {
+            let pairs = pairs(self.collective, self.topology.rank_count(), self.shares)?;
+            for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
+                ask(stop)?;
+                let source = pairs[0].0;
+                let tree = trees.from(source, &mut chance);
+                for &(_, destination) in pairs {
+                    let path = tree.path(destination)?;
+                    for chunk in self.layout.chunks_between(source, destination) {
+                        self.add(run, (path.clone(), None), chunk)?;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        let mut bringers = vec![None; self.topology.rank_count() as usize];
+        for owner in self.owners() {
+            for chunk in self.layout.chunks_of(owner) {
+                ask(stop)?;
+                let tree = trees.from(owner, &mut chance);
+                bringers[owner.index()] = None;
+                for &rank in &tree.ranks {
+                    let (parent, leg) = tree.leg(rank)?;
+                    let number = u32::try_from(run.messages.len()).expect("there is room for fewer than 2³² hops");
+                    self.add(run, (leg, bringers[parent.index()]), chunk)?;
+                    bringers[rank.index()] = Some(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose chunks are spread.
+    fn owners(&self) -> Vec<Rank> {
+        match self.collective.kind() {
+            CollectiveKind::Broadcast | CollectiveKind::Reduce => self.collective.root().into_iter().collect(),
+            _ => self.topology.ranks().collect(),
+        }
+    }
+
     /// Every rank sends what it has to the next, and what it gets.
     fn add_rounds(&self, run: &mut Run, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
         let kind = self.collective.kind();
@@ -236,11 +307,7 @@ impl Model<'_> {
             ask(stop)?;
             paths.push(ways.from(rank).to(Rank::new((rank.number() + 1) % ranks))?);
         }
-        let owners: Vec<Rank> = match kind {
-            CollectiveKind::Broadcast | CollectiveKind::Reduce => self.collective.root().into_iter().collect(),
-            _ => self.topology.ranks().collect(),
-        };
-        for owner in owners {
+        for owner in self.owners() {
             ask(stop)?;
             for chunk in self.layout.chunks_of(owner) {
                 let mut after = None;

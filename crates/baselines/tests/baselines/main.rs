@@ -2,6 +2,7 @@
 
 mod auto;
 mod odd_rates;
+mod one_root;
 mod published;
 mod queues;
 mod requests;

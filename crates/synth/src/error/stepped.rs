@@ -18,10 +18,9 @@ pub enum SteppedError {
     Unreachable { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },
     #[error("{name} needs more than {limit} sends; plan for fewer ranks")]
     TooManySends { name: &'static str, limit: u64 },
-    #[error(
-        "{name} plans {collective} with one chunk for each of equal shares; give such a schedule and a weight for each \
-         rank"
-    )]
+    #[error("{name} needs a power of two of ranks, and there are {ranks}; use recursive-doubling, binomial or ring")]
+    NoPowerOfTwo { name: &'static str, ranks: u32 },
+    #[error("{name} plans {collective} with equal shares; give such a schedule and a weight for each rank")]
     NotWeighed { name: String, collective: CollectiveKind },
     #[error("stopped before the schedule was complete")]
     Stopped,

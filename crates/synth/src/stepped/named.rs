@@ -9,12 +9,13 @@ use crate::algorithm::{SynthesisRequest, Synthesized, Task};
 use crate::error::SynthesisError;
 use crate::reach::require_reach;
 
-type Builder = fn(&Topology, Collective, &dyn Stop) -> Result<Schedule, SteppedError>;
-
 /// Plans by one of these.
 ///
 /// * **Errors.** Ranks out of reach, and what the algorithm says.
-pub fn planned(task: &Task<'_>, builder: Builder) -> Result<Synthesized, SynthesisError> {
+pub fn planned(
+    task: &Task<'_>,
+    builder: impl FnOnce(&Topology, Collective, &dyn Stop) -> Result<Schedule, SteppedError>,
+) -> Result<Synthesized, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, .. } = task.request;
     require_reach(task.topology, collective, shares)?;
     let schedule = builder(task.topology, collective, task.stop);

@@ -37,6 +37,12 @@ impl Rounds {
         Self { row, collective, rank_count, chunks_per_share: 1, messages: Vec::new(), chunks: Vec::new() }
     }
 
+    /// The same for shares of so many chunks.
+    #[must_use]
+    pub fn in_chunks(self, chunks_per_share: u64) -> Self {
+        Self { chunks_per_share, ..self }
+    }
+
     /// All ranks.
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
         (0..self.rank_count).map(Rank::new)

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use canopy_baselines::local_ring;
+use canopy_baselines::{SWING, bine, local_ring};
 use canopy_schedule::CollectiveKind::{
     self, AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
 };
 use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_synth::{
-    Algorithm, Never, Silent, SteppedError, Stop, SynthesisRequest, binomial, bruck, double_tree, pairwise,
-    recursive_doubling, synthesize, with_shares,
+    Algorithm, Composition, Never, Silent, SteppedError, Stop, SynthesisRequest, binomial, bruck, double_tree,
+    pairwise, recursive_doubling, synthesize, with_shares,
 };
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits};
 
@@ -97,6 +97,71 @@ fn binomial_trees_take_the_logarithm_in_steps() {
     }
 }
 
+/// De Sensi 2025: as many steps as binomial trees and doubling, and as fast where distances do not count.
+#[test]
+fn bine_trees_take_the_logarithm_in_steps() {
+    for (ranks, steps) in [(2, 1), (4, 2), (8, 3), (16, 4)] {
+        check(ranks, bine, Allgather, steps, (ranks, ranks - 1));
+        check(ranks, bine, ReduceScatter, steps, (ranks, ranks - 1));
+        check(ranks, bine, Allreduce, 2 * steps, (ranks, 2 * (ranks - 1)));
+        check(ranks, bine, Broadcast, steps, (1, steps));
+        check(ranks, bine, Reduce, steps, (1, steps));
+        check(ranks, bine, Gather, steps, (ranks, ranks - 1));
+        check(ranks, bine, Scatter, steps, (ranks, ranks - 1));
+    }
+}
+
+/// Along a ring messages go by 1, 1, 3 and 5, where doubling has 1, 2, 4 and 8: less traffic, in fewer steps from hop to hop.
+#[test]
+fn bine_trees_go_less_far_than_binomial_ones() {
+    let hops = |builder: Builder, kind: CollectiveKind, ranks: u32| {
+        let ring = topology(&format!("ring:{ranks}"));
+        let schedule = builder(&ring, collective(&ring, kind, 0), &Never).unwrap();
+        let Shape::Steps(steps) = &schedule.shape else { panic!("steps expected") };
+        let count = steps.sends.len();
+        judge(&ring, schedule);
+        count
+    };
+    for ranks in [16, 32, 64] {
+        // A share is copied to every rank once, whatever way it goes; its messages end sooner.
+        assert_eq!(hops(bine, Allgather, ranks), hops(recursive_doubling, Allgather, ranks));
+        let ring = topology(&format!("ring:{ranks}"));
+        for (bine_kind, other, kind) in
+            [(bine as Builder, recursive_doubling as Builder, Allgather), (bine, binomial, Broadcast)]
+        {
+            let (own, others) = (built(&ring, bine_kind, kind, 0).0, built(&ring, other, kind, 0).0);
+            assert!(own <= others, "{kind} on {ranks}: {own} steps against {others}");
+        }
+    }
+}
+
+/// De Sensi 2024: all links of a torus are used at once, so no other exchange by numbers is as fast.
+#[test]
+fn swing_uses_all_dimensions_of_a_torus() {
+    for (expression, levels) in [("ring:8", 3_u32), ("torus:4x4", 4), ("torus:2x8", 4), ("torus:4x4x4", 6)] {
+        let torus = topology(expression);
+        for kind in [Allgather, ReduceScatter, Allreduce] {
+            let swing = plan_along(&torus, expression, SWING, kind);
+            let Shape::Steps(steps) = &swing.shape else { panic!("steps expected") };
+            let phases = if kind == Allreduce { 2 } else { 1 };
+            assert!(steps.step_count() >= u64::from(phases * levels), "{kind} on {expression}");
+            let rate = judge(&torus, swing).algbw;
+            for (other, builder) in [("bine", bine as Builder), ("recursive-doubling", recursive_doubling)] {
+                let others = built(&torus, builder, kind, 0).1;
+                assert!(rate > others, "{kind} on {expression}: {rate} against {others} of {other}");
+            }
+        }
+    }
+}
+
+/// A schedule along the dimensions that an expression names.
+fn plan_along(topology: &Topology, expression: &str, algorithm: Algorithm, kind: CollectiveKind) -> Schedule {
+    let construction = canopy_topology::construction(expression, &TopologyLimits::STANDARD).unwrap().unwrap();
+    let composition = Some(Composition { construction, ranks: None });
+    let request = SynthesisRequest::new(collective(topology, kind, 0), algorithm);
+    synthesize(topology, &SynthesisRequest { composition, ..request }, &Never, &Silent).unwrap()
+}
+
 #[test]
 fn pairwise_exchange_is_optimal_on_a_star() {
     for ranks in [2, 3, 4, 7, 8] {
@@ -126,6 +191,7 @@ fn shares_of_other_sizes_take_the_same_ways() {
     assert_eq!(weighed(recursive_doubling, ReduceScatter, &[1, 2, 3, 4]), (12, rate(10, 11)));
     assert_eq!(weighed(binomial, Gather, &[1, 2, 3, 4]), (4, rate(10, 11)));
     assert_eq!(weighed(binomial, Scatter, &[1, 2, 3, 4]), (4, rate(10, 11)));
+    assert_eq!(weighed(bine, Allgather, &[1, 2, 3, 4]), (12, rate(10, 11)));
     assert_eq!(weighed(bruck, Allgather, &[0, 5]), (1, rate(1, 1)));
     // Rank 3 sends its own share to rank 2, and then both that there are to rank 1.
     assert_eq!(weighed(bruck, Allgather, &[1, 0, 0, 1]), (6, rate(2, 3)));
@@ -181,6 +247,8 @@ fn ranks_on_the_way_store_and_forward() {
         (local_ring, &[Allgather, ReduceScatter, Allreduce]),
         (pairwise, &[AllToAll, ReduceScatter, Allgather]),
     ];
+    let powers: [(Builder, &[CollectiveKind]); 1] =
+        [(bine, &[Allgather, ReduceScatter, Allreduce, Broadcast, Reduce, Gather, Scatter])];
     // With links one way, dead links, odd numbers of ranks, and ranks behind switches beside others.
     for expression in [
         "ring:5",
@@ -195,7 +263,8 @@ fn ranks_on_the_way_store_and_forward() {
         "complete:2",
     ] {
         let network = topology(expression);
-        for (builder, kinds) in builders {
+        let powers = powers.iter().filter(|_| network.rank_count().is_power_of_two());
+        for &(builder, kinds) in builders.iter().chain(powers) {
             for &kind in kinds {
                 built(&network, builder, kind, network.rank_count() - 1);
             }
@@ -283,6 +352,10 @@ fn what_does_not_fit_is_refused() {
         "binomial does not plan allgather; it plans broadcast, reduce, gather and scatter"
     );
     assert_eq!(
+        refusal(bine, &six, Scatter),
+        "bine needs a power of two of ranks, and there are 6; use recursive-doubling, binomial or ring"
+    );
+    assert_eq!(
         refusal(pairwise, &six, Scatter),
         "pairwise does not plan scatter; it plans all-to-all, reduce-scatter and allgather"
     );
@@ -290,9 +363,13 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn stopping_is_noticed() {
-    for (builder, kind) in
-        [(recursive_doubling as Builder, Allgather), (bruck, AllToAll), (binomial, Broadcast), (pairwise, Allgather)]
-    {
+    for (builder, kind) in [
+        (recursive_doubling as Builder, Allgather),
+        (bruck, AllToAll),
+        (binomial, Broadcast),
+        (pairwise, Allgather),
+        (bine, Scatter),
+    ] {
         let topology = star(8);
         assert_eq!(builder(&topology, collective(&topology, kind, 0), &|| true), Err(SteppedError::Stopped));
     }
