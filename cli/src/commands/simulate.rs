@@ -5,12 +5,14 @@
 mod by_class;
 mod fresh;
 mod plot;
+mod published;
 pub(super) mod race;
 pub(super) mod report;
 pub(super) mod stock;
 mod sweep;
 mod together;
 
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ use canopy_simulate::{
 use canopy_synth::Algorithm;
 use canopy_topology::Latency;
 use clap::ValueEnum;
+use published::{Baseline, BaselineTime};
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
@@ -55,6 +58,7 @@ Examples:
   canopy simulate kautz:d=3,n=2 --collective allreduce --sweep --plot sweep.svg
   canopy simulate dfc2:4x4 --collective all-to-all --sweep --algorithms dfc2,dfc2-do,flow,bruck --sizes 1KiB..64MiB
   canopy simulate plan.json --sizes 1KiB..64MiB --alpha 2us --sync steps
+  canopy simulate mesh:10x10 -c allreduce --algorithm tacos --published direct,ring --sharing fifo --piece whole
   canopy simulate plan.json --plot sweep.svg
   canopy simulate plan.json --topology 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2'
   canopy simulate plan.json --size 256MiB --links --critical-path --json
@@ -95,6 +99,12 @@ pub(crate) struct SimulateArgs {
     /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
     #[arg(long, requires = "sweep")]
     collnet: bool,
+    /// Beside the plan, the baselines that TACOS is published with, with all their messages: hop by hop, in turn on each link, even where a rank has the chunk already. Their plans, direct-xy and ring-xy, leave such messages out
+    #[arg(long, value_enum, value_name = "B,...", value_delimiter = ',', requires = "collective", conflicts_with_all = ["sweep", "topology"])]
+    published: Vec<Baseline>,
+    /// Chunks of a share, in a plan in steps and in --published [default: the planner's choice, 1]
+    #[arg(long, value_name = "C", requires = "collective", conflicts_with = "sweep")]
+    chunks: Option<NonZeroU64>,
     /// Longest time until the plan is there, such as 30s; with --sweep until each is [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "collective")]
     deadline: Option<Duration>,
@@ -305,7 +315,9 @@ fn simulated(args: &SimulateArgs, plan: &Material) -> Result<(), Failure> {
         runs.push(Run { reached, outcome });
     }
     drop(line);
-    report::print(args, judged, moved.is_some().then_some(&plan.topology), &runs)
+    let planned: Vec<(u64, u64)> = runs.iter().map(|run| (run.reached.size_bytes, run.reached.time_ps)).collect();
+    let published = published::times(args, judged, &planned)?;
+    report::print(args, judged, (moved.is_some().then_some(&plan.topology), published), &runs)
 }
 
 fn no_time() -> Failure {

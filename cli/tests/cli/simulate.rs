@@ -188,3 +188,33 @@ fn what_cannot_be_simulated_is_refused_with_a_way_out() {
         assert!(run.stderr.contains("error: "), "{wrong}: {}", run.stderr);
     }
 }
+
+/// Won et al., figure 6: 394 and 552 steps of ring and direct on a mesh, of which plans have the first to come of each chunk only.
+#[test]
+fn published_baselines_send_all_their_messages() {
+    let workspace = Workspace::new();
+    // A chunk takes a microsecond over a link.
+    let common = "--alpha 0 --piece whole --size 2500000";
+    let mesh = "simulate mesh:10x10,bw=25GB/s -c allreduce --algorithm ring-xy --published direct,ring";
+    let report = workspace.json(&format!("{mesh} {common} --json"));
+    let published = report["sizes"][0]["published"].as_array().unwrap();
+    let of = |place: usize| (&published[place]["baseline"], published[place]["time_ps"].as_u64().unwrap());
+    assert_eq!((of(0), of(1)), ((&"direct".into(), 552_000_000), (&"ring".into(), 394_000_000)));
+    let planned = report["sizes"][0]["time_ps"].as_u64().unwrap();
+    assert!(planned < 394_000_000, "{planned}");
+    let times = published[1]["times_as_long"].as_f64().unwrap();
+    assert!((times - 394e6 / planned as f64).abs() < 0.01, "{times}");
+    // Two chunks of half the size: what shares a link waits for half as much.
+    let twice = workspace.json(&format!("{mesh} {common} --chunks 2 --json"));
+    assert_eq!(twice["sizes"][0]["published"][1]["time_ps"], 215_000_000);
+    // A message takes the latency of each of its hops.
+    let pair = "simulate ring:2,bw=1GB/s -c allgather --published direct --alpha 500ns --piece whole --size 2000";
+    assert_eq!(workspace.json(&format!("{pair} --json"))["sizes"][0]["published"][0]["time_ps"], 1_500_000);
+    let text = workspace.run(pair);
+    assert!(text.stdout.contains("DIRECT µs  ÷ PLAN"), "{text:?}");
+    workspace.refused(
+        "simulate ring:4 -c gather --published ring",
+        2,
+        &["`--published ring`: ring-xy does not plan gather; it plans allgather"],
+    );
+}

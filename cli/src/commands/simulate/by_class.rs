@@ -18,6 +18,9 @@ pub(super) fn run(args: &SimulateArgs, rule: &Rule) -> Result<(), Failure> {
             "make a plan for the other network with `canopy plan`, and simulate that",
         ));
     }
+    if !args.published.is_empty() {
+        return Err(rule::refuse("--published", "name an algorithm that lists all transfers with `--algorithm`"));
+    }
     let Rule { topology, schedule, bound, classes } = rule;
     let line = ProgressLine::start();
     let model = ClassModel::of(topology, schedule.collective, &schedule.shape, classes)

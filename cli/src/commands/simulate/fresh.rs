@@ -1,6 +1,7 @@
 //! A plan that is made to be simulated: asked of a server like any other, and kept in memory.
 
 use std::io::Error;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use canopy_client::{ClientError, PlanReceiver};
@@ -17,7 +18,8 @@ use crate::request;
 
 /// The file of the plan for the network and collective that the arguments name.
 pub(super) async fn plan(args: &SimulateArgs, kind: CollectiveKind) -> Result<Vec<u8>, Failure> {
-    let request = by(&unnamed(args, kind)?, args.algorithm);
+    let mut request = by(&unnamed(args, kind)?, args.algorithm);
+    request.chunks = args.chunks.map_or(0, NonZeroU64::get);
     ask(&args.server, args.deadline, async |connection, left| fetched(connection, request.clone(), left).await).await
 }
 

@@ -7,7 +7,7 @@ use canopy_simulate::{ClassOutcome, Reached, busbw, busiest};
 use canopy_topology::{LinkIndex, Rank, Rate, Ratio, Topology};
 use serde::Serialize;
 
-use super::{Piece, Run, SharingName, SimulateArgs, SyncName, plot};
+use super::{BaselineTime, Piece, Run, SharingName, SimulateArgs, SyncName, plot};
 use crate::args::name_of;
 use crate::exit::Failure;
 use crate::material::Material;
@@ -92,6 +92,8 @@ pub(super) struct SizeSummary {
     of_bound: f64,
     messages: u64,
     events: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    published: Vec<BaselineTime>,
 }
 
 #[derive(Debug, Serialize)]
@@ -117,15 +119,18 @@ struct LegSummary {
 
 /// Writes the drawing, if one is asked for, and prints the table or the object.
 ///
-/// `planned_for`: the network that the plan was made for, where it runs on another.
+/// `planned_for`: the network that the plan was made for, where it runs on another; `published`: by size, the baselines beside it.
 pub(super) fn print(
     args: &SimulateArgs,
     judged: &Material,
-    planned_for: Option<&Topology>,
+    (planned_for, published): (Option<&Topology>, Vec<Vec<BaselineTime>>),
     runs: &[Run],
 ) -> Result<(), Failure> {
     let planned_for = planned_for.map(TopologySummary::of);
-    let report = Simulated { planned_for, ..summary(args, judged, runs) };
+    let mut report = Simulated { planned_for, ..summary(args, judged, runs) };
+    for (size, published) in report.sizes.iter_mut().zip(published) {
+        size.published = published;
+    }
     let (topology, kind) = (&judged.topology, judged.schedule.collective.kind());
     written(args, report, (topology, kind), (&judged.verdict.algbw, &judged.bound.upper))
 }
@@ -222,6 +227,7 @@ fn of_size(reached: &Reached) -> SizeSummary {
         algbw: reached.algbw.to_string(),
         messages: reached.message_count,
         events: reached.event_count,
+        published: Vec::new(),
     }
 }
 
@@ -288,17 +294,7 @@ fn readable(args: &SimulateArgs, (algbw, bound): (&Rate, &Rate), report: &Simula
         };
         limit += &format!("\nby class   messages are those of one box or rank of each class{others}");
     }
-    let mut table = Table::new(&["SIZE#", "TIME µs#", "ALGBW GB/s#", "BUSBW GB/s#", "OF BOUND#", "MESSAGES#"]);
-    for size in &report.sizes {
-        table.row([
-            in_words(size.size_bytes),
-            micros(size.time_ps),
-            format!("{:.3}", size.algbw_gbps),
-            format!("{:.3}", size.busbw_gbps),
-            format!("{:.1}%", size.of_bound * 100.0),
-            size.messages.to_string(),
-        ]);
-    }
+    let table = sizes_table(args, &report.sizes);
     let mut blocks = vec![format!("{head}\n{limit}"), table.text()];
     let last = report.sizes.last();
     if let (Some(links), Some(last)) = (&report.links, last) {
@@ -332,6 +328,30 @@ fn readable(args: &SimulateArgs, (algbw, bound): (&Rate, &Rate), report: &Simula
         blocks.push(format!("critical path at {}: {number}{which}\n{}", in_words(last.size_bytes), table.text()));
     }
     blocks.join("\n\n")
+}
+
+/// A row for each size, with two cells for each baseline beside the plan.
+fn sizes_table(args: &SimulateArgs, sizes: &[SizeSummary]) -> Table {
+    let mut heading: Vec<String> =
+        ["SIZE#", "TIME µs#", "ALGBW GB/s#", "BUSBW GB/s#", "OF BOUND#", "MESSAGES#"].map(str::to_owned).into();
+    for baseline in &args.published {
+        heading.extend([format!("{} µs#", baseline.name().to_uppercase()), "÷ PLAN#".to_owned()]);
+    }
+    let mut table = Table::new(&heading.iter().map(String::as_str).collect::<Vec<_>>());
+    for size in sizes {
+        let own = [
+            in_words(size.size_bytes),
+            micros(size.time_ps),
+            format!("{:.3}", size.algbw_gbps),
+            format!("{:.3}", size.busbw_gbps),
+            format!("{:.1}%", size.of_bound * 100.0),
+            size.messages.to_string(),
+        ];
+        let beside =
+            size.published.iter().flat_map(|found| [micros(found.time_ps), format!("{:.2}", found.times_as_long)]);
+        table.row(own.into_iter().chain(beside));
+    }
+    table
 }
 
 /// Picoseconds in microseconds, to the nanosecond.
