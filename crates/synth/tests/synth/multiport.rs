@@ -220,7 +220,7 @@ fn multitree_costs_what_table_4_2_says_where_sides_differ_enough() {
 fn multitree_passes_switches_and_uses_wide_links_several_times() {
     for expression in [
         "dgx-a100:boxes=2",
-        "mi250:boxes=2,gpus=4",
+        "mi250:boxes=2,gpus=8",
         "fat-tree:k=4",
         "leaf-spine:leaves=2,hosts=3,spines=2",
         "torus:3x3,host=75GB/s",
