@@ -204,7 +204,7 @@ impl Model<'_> {
     fn run(&self, ways: &Ways<'_>, heading: Heading, stop: &dyn Stop) -> Result<Run, SynthesisError> {
         let mut run = Run::new();
         if self.algorithm == RING_XY {
-            self.add_rounds(&mut run, ways, stop)?;
+            self.add_rounds(&mut run, ways, heading, stop)?;
         } else if self.algorithm == TACCL_LIKE {
             self.add_trees(&mut run, heading, stop)?;
         } else {
@@ -295,25 +295,37 @@ impl Model<'_> {
         }
     }
 
-    /// Every rank sends what it has to the next, and what it gets.
-    fn add_rounds(&self, run: &mut Run, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
+    /// Every rank sends what it has to the next, and what it gets; seen against the links, to the one before, so that sums
+    /// go around the same way as data.
+    fn add_rounds(
+        &self,
+        run: &mut Run,
+        ways: &Ways<'_>,
+        heading: Heading,
+        stop: &dyn Stop,
+    ) -> Result<(), SynthesisError> {
         let kind = self.collective.kind();
         if phase_actions(kind).is_none() {
             return Err(self.algorithm.unsupported(kind));
         }
         let ranks = self.topology.rank_count();
+        let next = |rank: Rank| match heading {
+            Heading::Along => Rank::new((rank.number() + 1) % ranks),
+            Heading::Against => Rank::new((rank.number() + ranks - 1) % ranks),
+        };
         let mut paths = Vec::with_capacity(ranks as usize);
         for rank in self.topology.ranks() {
             ask(stop)?;
-            paths.push(ways.from(rank).to(Rank::new((rank.number() + 1) % ranks))?);
+            paths.push(ways.from(rank).to(next(rank))?);
         }
         for owner in self.owners() {
             ask(stop)?;
             for chunk in self.layout.chunks_of(owner) {
                 let mut after = None;
-                for path in paths[owner.index()..].iter().chain(&paths[..owner.index()]).take(ranks as usize - 1) {
+                let senders = std::iter::successors(Some(owner), |&rank| Some(next(rank)));
+                for sender in senders.take(ranks as usize - 1) {
                     let number = u32::try_from(run.messages.len()).expect("there is room for fewer than 2³² hops");
-                    self.add(run, (path.clone(), after), chunk)?;
+                    self.add(run, (paths[sender.index()].clone(), after), chunk)?;
                     after = Some(number);
                 }
             }

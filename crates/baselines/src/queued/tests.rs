@@ -45,6 +45,24 @@ fn the_published_steps_are_those_of_the_model() {
     }
 }
 
+/// Won et al., table I, whose columns for the two stand the other way around: a ring of N ranks takes about 2 (N − 1) rounds of the slowest
+/// link, and straight messages load it with N (N − 8) / 16 chunks in each phase. Four steps are one chunk on that link.
+#[test]
+fn rings_of_switches_cost_what_table_1_says() {
+    let scaled = |expression: &str, algorithm| {
+        let (topology, request) = request(expression, CollectiveKind::Allreduce, algorithm);
+        ran(&topology, &request, 0, &Never).unwrap().end
+    };
+    for nodes in [2_u64, 4, 8] {
+        let expression = format!("dims:switch{nodes}+fc4+ring2,bw=50GB/s+100GB/s+200GB/s,unwind=1");
+        let ranks = 8 * nodes;
+        let (ring, direct) = (scaled(&expression, crate::RING_XY), scaled(&expression, crate::DIRECT_XY));
+        let (rounds, chunks) = (8 * (ranks - 1), 8 * ranks * (ranks - 8) / 16);
+        assert!((rounds..=rounds + 8).contains(&ring), "{ring} of {rounds} on {expression}");
+        assert!((chunks..=chunks + 8).contains(&direct), "{direct} of {chunks} on {expression}");
+    }
+}
+
 /// Won et al., tables III and IV: paths that know nothing of each other are as good as any where one chunk is spread, or where one rank
 /// has a single link; of a gather they are 1.11 times as long as the 18 steps that are possible.
 #[test]
