@@ -215,6 +215,6 @@ fn published_baselines_send_all_their_messages() {
     workspace.refused(
         "simulate ring:4 -c gather --published ring",
         2,
-        &["`--published ring`: ring-xy does not plan gather; it plans allgather"],
+        &["`--published ring`: ring-xy does not plan gather", "it plans allgather"],
     );
 }
