@@ -32,7 +32,7 @@ use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
 use self::chunks::Chosen;
-use crate::algorithm::{HeededLimits, Memory, Rival, SPREADING, SynthesisRequest, Synthesizer};
+use crate::algorithm::{HeededLimits, Memory, Networks, Rival, SPREADING, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
 use crate::limits::TreeLimits;
 use crate::parts::{phase_actions, require_room};
@@ -42,11 +42,13 @@ use likeness::Likeness;
 use network::Direction;
 use wires::Wires;
 
+pub use wires::has_only_cards;
+
 /// Breadth-first broadcasts.
 pub(crate) static BFB: Synthesizer = Synthesizer {
     limits: HeededLimits::Chunks,
     memory: Memory { has_plain_sends: true, ..Memory::USUAL },
-    rival: Some(Rival { place: 3, ..Rival::LINKS }),
+    rival: Some(Rival { place: 3, plans: Networks::Carded, ..Rival::LINKS }),
     ..Synthesizer::new(
         "bfb",
         "breadth-first broadcasts in steps on networks without switches other than cards (Zhao 2026, chapter 3)",

@@ -45,7 +45,7 @@ pub use algorithm::{
     Rival, SPREADING, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
 };
 pub use auto::is_by_rule;
-pub use bfb::{Symmetry, breadth_first};
+pub use bfb::{Symmetry, breadth_first, has_only_cards};
 pub use bound::{BoundError, PlainBounds, plain_bounds, quick_bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use canopy_tacos::TimeProof;

@@ -182,6 +182,8 @@ pub enum Networks {
     All,
     /// Those without switches.
     Direct,
+    /// Those without switches other than network cards of one rank each.
+    Carded,
     /// Those with switches.
     Switched,
 }

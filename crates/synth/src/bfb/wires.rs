@@ -105,6 +105,11 @@ impl Wires {
     }
 }
 
+/// Whether `bfb` plans for a network: ranks joined by links, each rank behind network cards of its own or none. O(links).
+pub fn has_only_cards(topology: &Topology) -> bool {
+    Wires::of(topology).is_ok()
+}
+
 /// By node, the rank that it is or that is beside it.
 fn owners(topology: &Topology) -> Result<Vec<u32>, SynthesisError> {
     let mut owners: Vec<Option<u32>> = vec![None; topology.nodes().len()];

@@ -1,7 +1,7 @@
 //! What the plan of the best rate is compared with, in a fixed order: of equals the first is taken.
 
 use canopy_schedule::{CollectiveKind, Shape, Shares};
-use canopy_synth::{Algorithm, Networks, Scale, SumOptions, TreeLimits, family_algorithms};
+use canopy_synth::{Algorithm, Networks, Scale, SumOptions, TreeLimits, family_algorithms, has_only_cards};
 
 use super::TRANSFERS_MAX;
 use super::distance::messages_min;
@@ -67,6 +67,7 @@ impl Field {
             let has_plans = match rival.plans {
                 Networks::All => true,
                 Networks::Direct => is_direct,
+                Networks::Carded => is_direct || has_only_cards(topology),
                 Networks::Switched => !is_direct,
             };
             (is_other && has_plans).then(|| (rival.place, *algorithm, (rival.work)(scale)))

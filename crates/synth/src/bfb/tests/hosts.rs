@@ -80,6 +80,16 @@ fn a_card_may_be_one_switch_for_both_directions_and_forward() {
 }
 
 #[test]
+fn cards_are_told_from_switches() {
+    for expression in ["torus:3x3", "ring:4,host=20GB/s", "torus:3x3,host=75GB/s,nicforward=true,degrade=00>01*1/2"] {
+        assert!(has_only_cards(&generated(expression)), "{expression}");
+    }
+    for expression in ["dgx-a100:boxes=1", "rail:boxes=2,gpus=2", "dgx-a100:boxes=2,gpus=2,host=20GB/s"] {
+        assert!(!has_only_cards(&generated(expression)), "{expression}");
+    }
+}
+
+#[test]
 fn a_rank_with_a_card_and_other_links_is_refused() {
     let mut draft = TopologyDraft::default();
     (0..3).for_each(|rank| draft.add_compute(format!("n{rank}")));
