@@ -152,12 +152,11 @@ fn simulated(
         return Ok(None);
     }
     let options = SimulateOptions {
-        size_bytes,
         alpha: Latency::from_nanos(1_000),
         pieces: Pieces::Whole,
         sharing: Sharing::Fair,
         sync,
-        work_max: WORK_MAX,
+        ..SimulateOptions::usual(size_bytes, WORK_MAX)
     };
     Ok(Some(simulate(topology, graph, &options, &|| false)?.time_ps))
 }

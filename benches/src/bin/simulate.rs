@@ -31,12 +31,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let best = check(&topology, &graph)?.algbw;
         for (name, sharing) in [("fair", Sharing::Fair), ("fifo", Sharing::Fifo)] {
             let options = SimulateOptions {
-                size_bytes: SIZE_BYTES,
                 alpha: Latency::from_nanos(1_000),
                 pieces: Pieces::AtMost { bytes: 512 << 10 },
                 sharing,
                 sync: Sync::Deps,
-                work_max: WORK_MAX,
+                ..SimulateOptions::usual(SIZE_BYTES, WORK_MAX)
             };
             let head = [format!("`{network}`"), topology.rank_count().to_string(), name.to_owned()];
             let mut least = None;

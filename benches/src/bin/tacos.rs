@@ -151,12 +151,11 @@ fn simulated_ms(topology: &Topology, schedule: &Schedule, sharing: Sharing) -> R
     let graph = compile(topology, schedule)?;
     check(topology, &graph)?;
     let options = SimulateOptions {
-        size_bytes: SIZE_BYTES.get(),
         alpha: Latency::from_nanos(0),
         pieces: Pieces::Whole,
         sharing,
         sync: Sync::Deps,
-        work_max: WORK_MAX,
+        ..SimulateOptions::usual(SIZE_BYTES.get(), WORK_MAX)
     };
     #[expect(clippy::cast_precision_loss, reason = "a time for display")]
     let picoseconds = simulate(topology, &graph, &options, &|| false)?.time_ps as f64;

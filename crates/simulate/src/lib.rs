@@ -7,7 +7,9 @@
 //! transfer waits for has brought the same part of the chunks ([`Sync::Deps`]) or when everything of earlier steps has
 //! arrived ([`Sync::Steps`]), and when the piece before it has left the sender. It then takes α, lets what is of earlier steps on
 //! its route go first, crosses the route, and has arrived the route's latencies after its last byte was sent. Ranks store and forward, switches cut through. Links
-//! are shared fairly among the messages on them, or serve one after the other ([`Sharing`]).
+//! are shared fairly among the messages on them, or serve one after the other ([`Sharing`]). If adding up takes time, a
+//! rank adds one message after the other before it has arrived (γ); the call as a whole may take a constant before its
+//! first message (ε).
 //!
 //! So a message of `b` bytes that is alone takes `α + Σ latencies + b/capacity`, as in Hockney's model, and a chain of `D`
 //! hops with `P` pieces takes `(D + P − 1)(α + b/(P·capacity))`.

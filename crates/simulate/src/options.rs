@@ -1,7 +1,7 @@
 //! The options of a simulation, and the reasons why it fails.
 
 use canopy_schedule::SharesError;
-use canopy_topology::Latency;
+use canopy_topology::{Capacity, Latency};
 
 /// Whether the caller wants the work to end. It is asked every few thousand events.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
@@ -14,6 +14,11 @@ pub struct SimulateOptions<'a> {
     pub size_bytes: u64,
     /// α: time that every message takes before its first byte is sent. It keeps its transfer busy, but no link.
     pub alpha: Latency,
+    /// ε: time that the call takes once, before its first message.
+    pub launch: Latency,
+    /// 1/γ: rate at which a rank adds what it receives to what it has, one message after the other. What waits for a
+    /// message waits for its sum. `None`: sums take no time.
+    pub reduce_rate: Option<Capacity>,
     /// How transfers are cut into pieces.
     pub pieces: Pieces,
     /// How messages share a link.
@@ -31,11 +36,14 @@ pub const ALPHA_NS_USUAL: u64 = 1_000;
 pub const PIECE_BYTES_USUAL: u64 = 512 << 10;
 
 impl SimulateOptions<'_> {
-    /// The defaults: fair links, no barriers, [`ALPHA_NS_USUAL`] and [`PIECE_BYTES_USUAL`].
+    /// The defaults: fair links, no barriers, [`ALPHA_NS_USUAL`] and [`PIECE_BYTES_USUAL`]; calls and sums take no time of
+    /// their own.
     pub const fn usual(size_bytes: u64, work_max: u64) -> Self {
         Self {
             size_bytes,
             alpha: Latency::from_nanos(ALPHA_NS_USUAL),
+            launch: Latency::from_nanos(0),
+            reduce_rate: None,
             pieces: Pieces::AtMost { bytes: PIECE_BYTES_USUAL },
             sharing: Sharing::Fair,
             sync: Sync::Deps,

@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 
 use canopy_schedule::{RouteIndex, TransferGraph};
-use canopy_topology::{LinkIndex, Topology};
+use canopy_topology::{Capacity, LinkIndex, Topology};
 
 use crate::event_queue::EventQueue;
 use crate::fair::Fair;
 use crate::fifo::Fifo;
 use crate::gates::{Freed, Gates};
+use crate::limit::PS_PER_SEC;
 use crate::options::{Sharing, SimulateError, SimulateOptions, Stop, Sync};
 use crate::outcome::{Leg, LinkUse, Outcome, Sent, Start};
 use crate::turns::Turns;
@@ -112,6 +113,8 @@ fn prepared<'a>(
         next_piece,
         lane_arrived,
         alpha_ps,
+        launch_ps: options.launch.nanos().saturating_mul(1_000),
+        adder: options.reduce_rate.map(|rate| Adder { rate, free: vec![0; topology.rank_count() as usize] }),
         event_queue: EventQueue::new(),
         event_count: 0,
         work_max: options.work_max,
@@ -127,7 +130,9 @@ enum Network<'a> {
 /// What happens to a message, in the order in which it is looked at within one picosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// Its last byte is there.
+    /// Its last byte is there, and has to be added to what the receiver has.
+    Landed(u32),
+    /// Its last byte is there, and can be used.
     Arrived(u32),
     /// Its last byte is on the way.
     Left(u32),
@@ -155,6 +160,24 @@ impl Default for Message {
     }
 }
 
+/// What adding up takes: each rank adds one message after the other.
+#[derive(Debug)]
+struct Adder {
+    rate: Capacity,
+    /// By rank: when it has added up all that has come so far.
+    free: Vec<u64>,
+}
+
+impl Adder {
+    /// When so many bytes that a rank has from a time on are added up.
+    fn added(&mut self, time: u64, rank: usize, bytes: u64) -> u64 {
+        let takes = (u128::from(bytes) * u128::from(PS_PER_SEC)).div_ceil(self.rate.bytes_per_sec().into());
+        let free = &mut self.free[rank];
+        *free = time.max(*free).saturating_add(u64::try_from(takes).unwrap_or(u64::MAX));
+        *free
+    }
+}
+
 struct Run<'a> {
     topology: &'a Topology,
     graph: &'a TransferGraph,
@@ -170,6 +193,8 @@ struct Run<'a> {
     /// By lane: pieces that have arrived.
     lane_arrived: Vec<u32>,
     alpha_ps: u64,
+    launch_ps: u64,
+    adder: Option<Adder>,
     event_queue: EventQueue<Event>,
     event_count: u64,
     work_max: u64,
@@ -178,7 +203,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn complete(&mut self, stop: Stop<'_>) -> Result<(), SimulateError> {
         for lane in 0..crate::workload::number_of(self.workload.lanes.len()) {
-            self.try_start(lane, 0, NONE, Start::AtOnce);
+            self.try_start(lane, self.launch_ps, NONE, Start::AtOnce);
         }
         let mut asked = 0;
         while let Some(time) = self.next_time() {
@@ -224,6 +249,7 @@ impl Run<'_> {
             while let Some(event) = self.event_queue.take(time) {
                 self.event_count += 1;
                 match event {
+                    Event::Landed(message) => self.land(time, message),
                     Event::Arrived(message) => self.arrive(time, message),
                     Event::Left(message) => self.follow(time, message),
                     Event::Launched(message) => self.launch(time, message),
@@ -303,7 +329,7 @@ impl Run<'_> {
                 }
                 if let Some((end, link)) = served.arrived {
                     self.messages[served.message as usize].link = link;
-                    self.event_queue.add(end, Event::Arrived(served.message));
+                    self.event_queue.add(end, self.arrival(served.message));
                 }
                 true
             }
@@ -317,7 +343,23 @@ impl Run<'_> {
         let found = &mut self.messages[message as usize];
         (found.left, found.link) = (time, link);
         self.event_queue.add(time, Event::Left(message));
-        self.event_queue.add(time.saturating_add(latency), Event::Arrived(message));
+        self.event_queue.add(time.saturating_add(latency), self.arrival(message));
+    }
+
+    /// What happens when the last byte of a message is there.
+    fn arrival(&self, message: u32) -> Event {
+        let (lane, _) = self.workload.piece_of(message);
+        let is_added = self.adder.is_some() && self.workload.lanes[lane as usize].is_added;
+        if is_added { Event::Landed(message) } else { Event::Arrived(message) }
+    }
+
+    /// The receiver adds a message up once it has done so with those that came before.
+    fn land(&mut self, time: u64, message: u32) {
+        let bytes = self.workload.bytes_of(message);
+        let (lane, _) = self.workload.piece_of(message);
+        let to = self.graph.transfers[self.workload.lanes[lane as usize].transfer as usize].to;
+        let end = self.adder.as_mut().map_or(time, |adder| adder.added(time, to.index(), bytes));
+        self.event_queue.add(end, Event::Arrived(message));
     }
 
     /// The piece after one that has left may start, and it may be the next ones' turn on the route.

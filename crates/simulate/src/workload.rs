@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use canopy_schedule::{Batch, TransferGraph};
+use canopy_schedule::{Action, Batch, TransferGraph};
 use canopy_topology::Topology;
 
 use crate::options::{Pieces, SimulateError, SimulateOptions};
@@ -21,6 +21,8 @@ pub(crate) struct Lane {
     pub(crate) bytes: u64,
     /// Its first message; the pieces follow each other.
     pub(crate) first_message: u32,
+    /// Whether the receiver adds it to what it has.
+    pub(crate) is_added: bool,
 }
 
 /// Batches of one collective, and how large its chunks are.
@@ -158,7 +160,8 @@ impl Workload {
                 };
                 let weight = carrier.chunk_count.max(1).saturating_mul(span.chunk_weight);
                 let route = carrier.route.number();
-                self.lanes.push(Lane { transfer: number, route, weight, bytes, first_message });
+                let is_added = batch.action == Action::Reduce;
+                self.lanes.push(Lane { transfer: number, route, weight, bytes, first_message, is_added });
                 chunk = next;
             }
             if chunk == batch.chunk_first {

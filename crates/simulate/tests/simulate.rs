@@ -10,6 +10,8 @@ mod bandwidth;
 mod by_class;
 #[path = "simulate/closed.rs"]
 mod closed;
+#[path = "simulate/costs.rs"]
+mod costs;
 #[path = "simulate/elsewhere.rs"]
 mod elsewhere;
 #[path = "simulate/hand.rs"]

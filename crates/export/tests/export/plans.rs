@@ -25,12 +25,11 @@ pub(crate) fn plan(topology: &Topology, kind: CollectiveKind, size_bytes: u64) -
     let graph = compile(topology, &schedule).unwrap();
     check(topology, &graph).unwrap();
     let options = SimulateOptions {
-        size_bytes,
         alpha: Latency::default(),
         pieces: Pieces::AtMost { bytes: 64 << 10 },
         sharing: Sharing::Fair,
         sync: Sync::Deps,
-        work_max: 10_000_000,
+        ..SimulateOptions::usual(size_bytes, 10_000_000)
     };
     let messages = messages(topology, &graph, &options).unwrap();
     (graph, messages)

@@ -20,7 +20,7 @@ pub(crate) const ALPHA_PS: u64 = 1_000_000;
 /// Whole transfers, fair links, no barriers.
 pub(crate) fn options(size_bytes: u64) -> SimulateOptions<'static> {
     let (pieces, sharing, sync) = (Pieces::Whole, Sharing::Fair, Sync::Deps);
-    SimulateOptions { size_bytes, alpha: ALPHA, pieces, sharing, sync, work_max: 100_000_000 }
+    SimulateOptions { alpha: ALPHA, pieces, sharing, sync, ..SimulateOptions::usual(size_bytes, 100_000_000) }
 }
 
 /// Ranks `0 … n−1` named by their numbers, switches named `s…`, and links `(from, to, bytes per second, nanoseconds)`.
