@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 39] = [
+const LAYERS: [(&str, &[&str]); 40] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -66,6 +66,7 @@ const LAYERS: [(&str, &[&str]); 39] = [
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/advice", &["canopy-nccl", "canopy-schedule", "canopy-topology"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
+    ("crates/timeline", &["canopy-schedule"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("crates/lab", &["canopy-schedule", "canopy-topology"]),
     ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),
