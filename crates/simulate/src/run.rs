@@ -348,9 +348,8 @@ impl Run<'_> {
 
     /// What happens when the last byte of a message is there.
     fn arrival(&self, message: u32) -> Event {
-        let (lane, _) = self.workload.piece_of(message);
-        let is_added = self.adder.is_some() && self.workload.lanes[lane as usize].is_added;
-        if is_added { Event::Landed(message) } else { Event::Arrived(message) }
+        let is_added = |message| self.workload.lanes[self.workload.piece_of(message).0 as usize].is_added;
+        if self.adder.is_some() && is_added(message) { Event::Landed(message) } else { Event::Arrived(message) }
     }
 
     /// The receiver adds a message up once it has done so with those that came before.
