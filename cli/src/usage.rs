@@ -120,10 +120,14 @@ fn option(error: &clap::Error) -> String {
     option_of(&text(error, ContextKind::InvalidArg))
 }
 
-/// `--size` of `--size <SIZE>`, and `T` of `<T>`.
+/// `--size` of `--size <SIZE>`, `T` of `<T>`, and `--sweep or --size` of `<--sweep|--size <SIZE>>`.
 fn option_of(shown: &str) -> String {
     match shown.strip_prefix('<') {
-        Some(value) => value.trim_end_matches(['.', ' ']).trim_end_matches('>').replace('|', " or "),
+        Some(values) => {
+            let without_value = |value| if str::starts_with(value, "--") { option_of(value) } else { value.to_owned() };
+            let values = values.trim_end_matches(['.', ' ']).trim_end_matches('>').split('|');
+            values.map(without_value).collect::<Vec<_>>().join(" or ")
+        }
         None if shown.starts_with('[') => shown.trim_end_matches(['.', ' ']).to_owned(),
         None => shown.split([' ', '=', '[']).next().unwrap_or_default().to_owned(),
     }

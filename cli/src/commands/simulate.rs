@@ -11,9 +11,11 @@ pub(super) mod report;
 pub(super) mod stock;
 mod sweep;
 mod together;
+mod workload;
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use canopy_nccl::Version;
@@ -23,8 +25,8 @@ use canopy_simulate::{
     step_numbers,
 };
 use canopy_synth::Algorithm;
-use canopy_topology::Latency;
-use clap::ValueEnum;
+use canopy_topology::{Capacity, Latency};
+use clap::{ArgGroup, ValueEnum};
 use published::{Baseline, BaselineTime};
 use serde::Serialize;
 
@@ -63,10 +65,15 @@ Examples:
   canopy simulate plan.json --topology 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2'
   canopy simulate plan.json --size 256MiB --links --critical-path --json
   canopy simulate job-plans/ --piece 4MiB
+  canopy simulate dgx-a100:boxes=2 --workload examples/workloads/ddp.yaml --algorithms forest,ring
 
 Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, or takes more work than is allowed.")]
+#[command(
+    group = ArgGroup::new("planned").args(["collective", "workload"]).multiple(true),
+    group = ArgGroup::new("compared").args(["sweep", "workload"]).multiple(true),
+)]
 pub(crate) struct SimulateArgs {
-    /// A plan in canopy's JSON, one of a server such as plans/0123abcd, or the folder of `canopy plan-job`, whose plans run at once; with --collective, a generator expression or file of the network to plan for
+    /// A plan in canopy's JSON, one of a server such as plans/0123abcd, or the folder of `canopy plan-job`, whose plans run at once; with --collective or --workload, a generator expression or file of the network to plan for
     #[arg(value_name = "PLAN|T")]
     plan: PathBuf,
     #[command(flatten)]
@@ -76,7 +83,7 @@ pub(crate) struct SimulateArgs {
         long,
         value_name = "A",
         default_value = "auto",
-        requires = "collective",
+        requires = "planned",
         value_parser = canopy_baselines::algorithm,
         help = format!("How to find the plan: {}", canopy_baselines::algorithm_names()),
     )]
@@ -84,12 +91,13 @@ pub(crate) struct SimulateArgs {
     /// Compare algorithms: which is fastest for which sizes, and where one overtakes another
     #[arg(long, requires = "collective", conflicts_with_all = ["algorithm", "topology", "links", "critical_path"])]
     sweep: bool,
-    /// Which to compare, such as kautz,forest,ring [default: all for the collective that need no long search]
+    /// Which to compare, such as kautz,forest,ring [default: with --sweep all for the collective that need no long search]
     #[arg(
         long,
         value_name = "A,B,...",
         value_delimiter = ',',
-        requires = "sweep",
+        requires = "compared",
+        conflicts_with = "algorithm",
         value_parser = canopy_baselines::algorithm,
     )]
     algorithms: Vec<Algorithm>,
@@ -105,8 +113,20 @@ pub(crate) struct SimulateArgs {
     /// Chunks of a share, in a plan in steps and in --published [default: the planner's choice, 1]
     #[arg(long, value_name = "C", requires = "collective", conflicts_with = "sweep")]
     chunks: Option<NonZeroU64>,
-    /// Longest time until the plan is there, such as 30s; with --sweep until each is [default: the server's, 30s]
-    #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "collective")]
+    /// Simulate an iteration of training or of an application: computations and collectives on a time line, from a file in YAML or a rank's Chakra trace (.et)
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "collective", "root", "sweep", "topology", "size", "sizes", "links", "critical_path", "plot", "nccl", "collnet",
+        ],
+    )]
+    workload: Option<PathBuf>,
+    /// Make no plans for the workload: each collective takes what no plan can beat
+    #[arg(long, requires = "workload", conflicts_with_all = ["algorithm", "algorithms"])]
+    bound: bool,
+    /// Longest time until the plan is there, such as 30s; of several until each is [default: the server's, 30s]
+    #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "planned")]
     deadline: Option<Duration>,
     #[command(flatten)]
     server: ServerArgs,
@@ -153,6 +173,12 @@ pub(super) struct MessageArgs {
     /// What each message takes before its first byte is sent; 0 for nothing [default: that of --calibration, else 1us]
     #[arg(long, value_name = "TIME", value_parser = args::duration_or_zero)]
     alpha: Option<Duration>,
+    /// What each call takes once, before its first message (epsilon), such as 20us [default: nothing]
+    #[arg(long, value_name = "TIME", value_parser = args::duration_or_zero)]
+    launch: Option<Duration>,
+    /// Rate at which a rank adds up what it receives (1/gamma), such as 400GB/s [default: sums take no time]
+    #[arg(long, value_name = "RATE", value_parser = Capacity::from_str)]
+    reduce_rate: Option<Capacity>,
     /// Largest message: transfers are cut into as few as possible. `whole` cuts none
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
     pub(super) piece: Piece,
@@ -162,25 +188,42 @@ impl MessageArgs {
     /// What is simulated with them, but for the size: fair links, and no barriers.
     pub(super) fn options(&self, work_max: u64) -> SimulateOptions<'static> {
         let alpha = Latency::from_nanos(self.alpha_ns());
-        SimulateOptions { alpha, pieces: self.piece.pieces(), ..SimulateOptions::usual(0, work_max) }
+        let (launch, reduce_rate) = (Latency::from_nanos(self.launch_ns()), self.reduce_rate);
+        SimulateOptions {
+            alpha,
+            launch,
+            reduce_rate,
+            pieces: self.piece.pieces(),
+            ..SimulateOptions::usual(0, work_max)
+        }
     }
 
     /// Whether the user or a calibration says how messages are sent.
     pub(super) fn is_stated(&self) -> bool {
         let is_usual = self.piece.0 == Some(PIECE_BYTES_USUAL);
-        self.alpha.is_some() || calibration::message_ns().is_some() || !is_usual
+        let has_costs = self.launch.is_some() || self.reduce_rate.is_some();
+        self.alpha.is_some() || calibration::message_ns().is_some() || has_costs || !is_usual
+    }
+
+    /// What each call takes once, in nanoseconds.
+    fn launch_ns(&self) -> u64 {
+        self.launch.map_or(0, nanos)
     }
 
     /// What each message takes, in nanoseconds.
     pub(super) fn alpha_ns(&self) -> u64 {
-        let stated = self.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX));
-        stated.or_else(calibration::message_ns).unwrap_or(ALPHA_NS_USUAL)
+        self.alpha.map(nanos).or_else(calibration::message_ns).unwrap_or(ALPHA_NS_USUAL)
     }
 
     /// The same for people.
     pub(super) fn alpha(&self) -> Duration {
         Duration::from_nanos(self.alpha_ns())
     }
+}
+
+/// Whole nanoseconds of a duration, the most that fit.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Names of [`Sync`].
@@ -267,6 +310,9 @@ impl SimulateArgs {
 
 /// Has the plan made if need be, judges it, simulates each size and prints what was found.
 pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
+    if let Some(path) = args.workload.clone() {
+        return workload::run(args, &path).await;
+    }
     let made = match args.collective.equal_kind()? {
         Some(kind) if args.sweep => return sweep::run(args, kind).await,
         Some(kind) => Some(fresh::plan(&args, kind).await?),
@@ -331,7 +377,7 @@ pub(super) fn judge_bytes(path: &Path, bytes: &[u8]) -> Result<Material, Failure
 }
 
 /// The same of plans that are not listed as well.
-fn judge_any(path: &Path, bytes: &[u8]) -> Result<Judged, Failure> {
+pub(super) fn judge_any(path: &Path, bytes: &[u8]) -> Result<Judged, Failure> {
     require_json(path, bytes)?;
     Judged::of_file(&path.display().to_string(), bytes)
 }

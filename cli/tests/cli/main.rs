@@ -90,4 +90,6 @@ mod switches;
 mod topology;
 mod verify;
 #[cfg(feature = "embedded")]
+mod workload;
+#[cfg(feature = "embedded")]
 mod wrong;

@@ -14,7 +14,7 @@ pub struct GlobalMetadata {
 pub struct Attribute {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    #[prost(oneof = "attribute::Value", tags = "7, 9, 27, 29")]
+    #[prost(oneof = "attribute::Value", tags = "7, 9, 11, 13, 27, 29")]
     pub value: ::core::option::Option<attribute::Value>,
 }
 /// Nested message and enum types in `Attribute`.
@@ -25,6 +25,10 @@ pub mod attribute {
         Int32Val(i32),
         #[prost(int64, tag = "9")]
         Int64Val(i64),
+        #[prost(uint32, tag = "11")]
+        Uint32Val(u32),
+        #[prost(uint64, tag = "13")]
+        Uint64Val(u64),
         #[prost(bool, tag = "27")]
         BoolVal(bool),
         #[prost(string, tag = "29")]
@@ -51,7 +55,8 @@ pub struct Node {
     /// Duration of a computation, in microseconds.
     #[prost(uint64, tag = "7")]
     pub duration_micros: u64,
-    /// `comm_size` (int64, bytes), `comm_dst`, `comm_src`, `comm_tag` (int32), `is_cpu_op` (bool).
+    /// `comm_size` (int64, bytes), `comm_dst`, `comm_src`, `comm_tag` (int32), `is_cpu_op` (bool); of a collective
+    /// `comm_type` (int64) and `pg_name` (string).
     #[prost(message, repeated, tag = "10")]
     pub attr: ::prost::alloc::vec::Vec<Attribute>,
 }

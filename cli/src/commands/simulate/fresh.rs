@@ -4,7 +4,7 @@ use std::io::Error;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use canopy_client::{ClientError, PlanReceiver};
+use canopy_client::{ClientError, ErrorClass, PlanReceiver};
 use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Progress};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
@@ -18,29 +18,57 @@ use crate::request;
 
 /// The file of the plan for the network and collective that the arguments name.
 pub(super) async fn plan(args: &SimulateArgs, kind: CollectiveKind) -> Result<Vec<u8>, Failure> {
-    let mut request = by(&unnamed(args, kind)?, args.algorithm);
+    let mut request = by(&unnamed(args, kind, args.collective.root)?, args.algorithm);
     request.chunks = args.chunks.map_or(0, NonZeroU64::get);
     ask(&args.server, args.deadline, async |connection, left| fetched(connection, request.clone(), left).await).await
 }
 
 /// The request for a plan by whatever algorithm.
-pub(super) fn unnamed(args: &SimulateArgs, kind: CollectiveKind) -> Result<PlanRequest, Failure> {
+pub(super) fn unnamed(args: &SimulateArgs, kind: CollectiveKind, root: Option<u32>) -> Result<PlanRequest, Failure> {
     let text = args.plan.to_str().ok_or_else(|| {
         Failure::input(format!("{} is no text", args.plan.display())).help("give a file a name in UTF-8")
     })?;
-    let collective = request::collective_spec(kind, args.collective.root);
+    let collective = request::collective_spec(kind, root);
     let request = request::plan(request::topology(text)?, collective, vec![request::json_output()]);
     // What is simulated is the network as it is named.
     Ok(PlanRequest { fault_policy: v1::FaultPolicy::Ignore.into(), ..request })
 }
 
 /// The same request by this algorithm.
-pub(super) fn by(request: &PlanRequest, algorithm: Algorithm) -> PlanRequest {
+fn by(request: &PlanRequest, algorithm: Algorithm) -> PlanRequest {
     PlanRequest { algorithm: algorithm.name().to_owned(), ..request.clone() }
 }
 
+/// The file of the plan by an algorithm, or why it has none.
+///
+/// # Errors
+/// What has nothing to do with this plan: no server, or one that has no room or is at fault.
+pub(super) async fn tried(
+    connection: &Connection,
+    unnamed: &PlanRequest,
+    algorithm: Algorithm,
+    left: Option<Duration>,
+) -> Result<Result<Vec<u8>, Failure>, ClientError> {
+    match fetched(connection, by(unnamed, algorithm), left).await {
+        Ok(plan) => Ok(Ok(plan)),
+        Err(error) if matches!(error.class(), ErrorClass::Input | ErrorClass::Infeasible | ErrorClass::Deadline) => {
+            Ok(Err(request::in_users_words(error, "T").into()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Why there is no plan, without the name of what refuses, which stands before it, and without what to do instead.
+pub(super) fn reason(failure: &Failure, algorithm: Algorithm) -> String {
+    let sentence = failure.sentence();
+    let sentence = sentence.strip_prefix("cannot plan: ").unwrap_or(&sentence);
+    let without = sentence.strip_prefix(algorithm.name()).and_then(|rest| rest.strip_prefix(' '));
+    let sentence = without.unwrap_or(sentence);
+    sentence.split("; ").next().unwrap_or(sentence).to_owned()
+}
+
 /// The file of a plan that is asked for over a connection.
-pub(super) async fn fetched(
+async fn fetched(
     connection: &Connection,
     request: PlanRequest,
     left: Option<Duration>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_schedule::CollectiveKind;
 use canopy_simulate::{ClassOutcome, Reached, busbw, busiest};
-use canopy_topology::{LinkIndex, Rank, Rate, Ratio, Topology};
+use canopy_topology::{Capacity, LinkIndex, Rank, Rate, Ratio, Topology};
 use serde::Serialize;
 
 use super::{BaselineTime, Piece, Run, SharingName, SimulateArgs, SyncName, plot};
@@ -58,6 +58,11 @@ pub(super) struct ByClassSummary {
 #[derive(Debug, Serialize)]
 pub(super) struct Model {
     alpha_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launch_ns: Option<u64>,
+    /// In bytes per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reduce_rate: Option<u64>,
     piece_bytes: Option<u64>,
     sync: SyncName,
     sharing: SharingName,
@@ -67,13 +72,23 @@ impl Model {
     /// As the arguments state it.
     pub(super) fn of(args: &SimulateArgs) -> Self {
         let SimulateArgs { messages, sync, sharing, .. } = args;
-        Self { alpha_ns: messages.alpha_ns(), piece_bytes: messages.piece.0, sync: *sync, sharing: *sharing }
+        Self {
+            alpha_ns: messages.alpha_ns(),
+            launch_ns: Some(messages.launch_ns()).filter(|&launch| launch > 0),
+            reduce_rate: messages.reduce_rate.map(Capacity::bytes_per_sec),
+            piece_bytes: messages.piece.0,
+            sync: *sync,
+            sharing: *sharing,
+        }
     }
 
     /// For people.
     pub(super) fn in_words(&self) -> String {
         let (alpha, pieces) = (Duration::from_nanos(self.alpha_ns), Piece(self.piece_bytes).in_words());
-        format!("alpha {alpha:?}, {pieces}, sync {}, {} links", name_of(&self.sync), name_of(&self.sharing))
+        let launch = self.launch_ns.map(|launch| format!(", launch {:?}", Duration::from_nanos(launch)));
+        let sums = self.reduce_rate.map(|rate| format!(", sums at {} GB/s", rate as f64 / 1e9));
+        let costs = [launch, sums].into_iter().flatten().collect::<String>();
+        format!("alpha {alpha:?}{costs}, {pieces}, sync {}, {} links", name_of(&self.sync), name_of(&self.sharing))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::commands::on_a_thread;
 use crate::exit::Failure;
 use crate::progress::ProgressLine;
 use contest::Contest;
+pub(super) use entrants::require_distinct;
 
 /// Most work for one size of one algorithm, where nobody says otherwise: a second or so.
 const WORK_MAX: u64 = 20_000_000;

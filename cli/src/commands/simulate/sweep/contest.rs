@@ -1,11 +1,9 @@
 //! The plans that algorithms have, judged and run against each other.
 
-use canopy_synth::Algorithm;
-
 use super::WORK_MAX;
 use super::entrants::Answer;
 use crate::commands::simulate::race::{Found, Race, Rules, Runner};
-use crate::commands::simulate::{Absent, SimulateArgs, judge_bytes, refused};
+use crate::commands::simulate::{Absent, SimulateArgs, fresh, judge_bytes, refused};
 use crate::exit::Failure;
 use crate::material::Material;
 use crate::progress::ProgressLine;
@@ -42,7 +40,7 @@ impl<'a> Contest<'a> {
                     entrants.push(Entrant { name, judged, steps });
                 }
                 Err(failure) => {
-                    absent.push(Absent { name, reason: reason(&failure, algorithm) });
+                    absent.push(Absent { name, reason: fresh::reason(&failure, algorithm) });
                     first.get_or_insert(failure);
                 }
             }
@@ -74,13 +72,4 @@ impl<'a> Contest<'a> {
             _ => Ok(found),
         }
     }
-}
-
-/// Why there is no plan, without the name of what refuses, which stands before it, and without what to do instead.
-fn reason(failure: &Failure, algorithm: Algorithm) -> String {
-    let sentence = failure.sentence();
-    let sentence = sentence.strip_prefix("cannot plan: ").unwrap_or(&sentence);
-    let without = sentence.strip_prefix(algorithm.name()).and_then(|rest| rest.strip_prefix(' '));
-    let sentence = without.unwrap_or(sentence);
-    sentence.split("; ").next().unwrap_or(sentence).to_owned()
 }

@@ -1,13 +1,11 @@
 //! Which algorithms are compared, and their plans.
 
-use canopy_client::{ClientError, ErrorClass};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 
 use crate::commands::simulate::{SimulateArgs, fresh};
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::request;
 
 /// The file of an algorithm's plan, or why there is none.
 pub(super) struct Answer {
@@ -20,12 +18,18 @@ pub(super) struct Answer {
 /// # Errors
 /// A name that is given twice.
 pub(super) fn named(algorithms: &[Algorithm], kind: CollectiveKind) -> Result<Vec<Algorithm>, Failure> {
+    require_distinct(algorithms)?;
+    if algorithms.is_empty() { Ok(usual(kind)) } else { Ok(algorithms.to_vec()) }
+}
+
+/// Refuses a name that is given twice.
+pub(in crate::commands::simulate) fn require_distinct(algorithms: &[Algorithm]) -> Result<(), Failure> {
     for (number, algorithm) in algorithms.iter().enumerate() {
         if algorithms.iter().take(number).any(|other| other == algorithm) {
             return Err(Failure::input(format!("--algorithms names {algorithm} twice")).help("name each once"));
         }
     }
-    if algorithms.is_empty() { Ok(usual(kind)) } else { Ok(algorithms.to_vec()) }
+    Ok(())
 }
 
 /// What plans a collective without a long search, whatever the network: those of the best rate, those of families of networks, those of few
@@ -62,25 +66,16 @@ pub(super) async fn plans(
     kind: CollectiveKind,
     algorithms: &[Algorithm],
 ) -> Result<Vec<Answer>, Failure> {
-    let unnamed = fresh::unnamed(args, kind)?;
+    let unnamed = fresh::unnamed(args, kind, args.collective.root)?;
     ask(&args.server, None, async |connection, _| {
         let mut answers = Vec::with_capacity(algorithms.len());
         for &algorithm in algorithms {
-            let plan = match fresh::fetched(connection, fresh::by(&unnamed, algorithm), args.deadline).await {
-                Ok(plan) => Ok(plan),
-                Err(error) if is_of_the_plan(&error) => Err(request::in_users_words(error, "T").into()),
-                Err(error) => return Err(error),
-            };
+            let plan = fresh::tried(connection, &unnamed, algorithm, args.deadline).await?;
             answers.push(Answer { algorithm, plan });
         }
         Ok(answers)
     })
     .await
-}
-
-/// Whether it says that this plan cannot be had, or not in time.
-fn is_of_the_plan(error: &ClientError) -> bool {
-    matches!(error.class(), ErrorClass::Input | ErrorClass::Infeasible | ErrorClass::Deadline)
 }
 
 #[cfg(test)]
