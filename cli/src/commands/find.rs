@@ -12,7 +12,7 @@ use canopy_client::ErrorClass;
 use canopy_proto::v1::{FindReply, FindRequest};
 use canopy_topology::Capacity;
 
-use self::model::{Model, Network, Workload};
+use self::model::{Costs, Model, Network, Workload};
 use crate::args;
 use crate::commands::operate::{CommonArgs, ask};
 use crate::destination;
@@ -27,6 +27,7 @@ use crate::whole_file::write_file;
 Examples:
   canopy find --nodes 1024 --degree 4
   canopy find --nodes 64 --degree 4 --workload allreduce:1MiB --alpha 10us --node-bw 100Gbps
+  canopy find --nodes 1024 --degree 4 --workload allreduce:1MiB --reduce-rate 400GB/s --launch 20us
   canopy find --nodes 48 --degree 6 --bidirectional --workload all-to-all:64MiB --json
   canopy find --nodes 256 --degree 4 --svg frontier.svg
   canopy plan 'line:1(bipartite:4x4)' --collective allreduce --algorithm expansion -o plan.json")]
@@ -49,6 +50,12 @@ pub(crate) struct FindArgs {
     /// Rate at which a node sends over all its ports
     #[arg(long, value_name = "RATE", default_value = "100Gbps", value_parser = Capacity::from_str)]
     node_bw: Capacity,
+    /// What a call takes once, before its first step (epsilon), such as 20us [default: nothing]
+    #[arg(long, value_name = "TIME", value_parser = args::duration_or_zero)]
+    launch: Option<Duration>,
+    /// Rate at which a node adds up what it receives (1/gamma), such as 400GB/s [default: sums take no time]
+    #[arg(long, value_name = "RATE", value_parser = Capacity::from_str)]
+    reduce_rate: Option<Capacity>,
     /// Draw the networks, and their times over sizes, in this file
     #[arg(long, short = 'o', value_name = "FILE", value_parser = destination::file_only)]
     svg: Option<PathBuf>,
@@ -58,7 +65,8 @@ pub(crate) struct FindArgs {
 
 /// Asks, and prints what was found.
 pub(crate) async fn run(args: FindArgs) -> Result<(), Failure> {
-    let model = Model::new(args.nodes, args.degree, args.alpha, args.node_bw)?;
+    let costs = Costs::new(args.alpha, args.launch, args.node_bw, args.reduce_rate)?;
+    let model = Model::new(args.nodes, args.degree, costs);
     let FindArgs { nodes, degree, bidirectional, .. } = args;
     let request = FindRequest { nodes, degree, bidirectional };
     let reply: FindReply = ask(&args.common, async |client, left| client.find(request, left).await).await?;

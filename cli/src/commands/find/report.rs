@@ -6,7 +6,7 @@ use canopy_proto::v1::{FindReply, FindRequest, FoundTopology};
 use canopy_schedule::CollectiveKind as Kind;
 use serde::Serialize;
 
-use super::model::{Model, Network, Workload};
+use super::model::{Costs, Model, Network, Workload};
 use crate::exit::Failure;
 use crate::output::to_thousandths;
 use crate::sizes::in_words;
@@ -39,7 +39,29 @@ struct Bounds {
 #[derive(Serialize)]
 struct Assumed {
     alpha_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launch_ns: Option<u64>,
     node_bytes_per_sec: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reduce_bytes_per_sec: Option<u64>,
+}
+
+impl Assumed {
+    fn of(costs: Costs) -> Self {
+        let Costs { alpha_ns, launch_ns, node_bytes_per_sec, reduce_bytes_per_sec } = costs;
+        let launch_ns = Some(launch_ns).filter(|&launch_ns| launch_ns > 0);
+        Self { alpha_ns, launch_ns, node_bytes_per_sec, reduce_bytes_per_sec }
+    }
+
+    /// For people.
+    fn in_words(&self) -> String {
+        let micros = |nanos| decimal_text(nanos, 1_000);
+        let gigabytes = |bytes| decimal_text(bytes, 1_000_000_000);
+        let launch = self.launch_ns.map(|launch| format!(", {} us a call", micros(launch)));
+        let sums = self.reduce_bytes_per_sec.map(|rate| format!(", sums at {} GB/s", gigabytes(rate)));
+        let more: String = [launch, sums].into_iter().flatten().collect();
+        format!("{} us a step and {} GB/s a node{more}", micros(self.alpha_ns), gigabytes(self.node_bytes_per_sec))
+    }
 }
 
 #[derive(Serialize)]
@@ -126,7 +148,7 @@ impl Found {
                 t_b: bounds.bandwidth.clone(),
                 all_to_all_rate: bounds.all_to_all_rate.clone(),
             }),
-            model: Assumed { alpha_ns: model.alpha_ns, node_bytes_per_sec: model.node_bytes_per_sec },
+            model: Assumed::of(model.costs),
             topologies: rows.map(|(found, network)| Row::new(found, network, time(network), is_all_to_all)).collect(),
             choices,
             workload: workload.and_then(|workload| chosen(networks, model, workload)),
@@ -165,11 +187,7 @@ impl Found {
         let mut lines = vec![table.text()];
         for (collective, best) in &self.choices {
             lines.push(String::new());
-            lines.push(format!(
-                "fastest for {collective} at {} us a step and {} GB/s a node:",
-                decimal_text(self.model.alpha_ns, 1_000),
-                decimal_text(self.model.node_bytes_per_sec, 1_000_000_000)
-            ));
+            lines.push(format!("fastest for {collective} at {}:", self.model.in_words()));
             for one in best {
                 let from = one.from_bytes.parse::<u64>().map_or_else(|_| format!("{} B", one.from_bytes), in_words);
                 lines.push(format!("  from {from}: {}", one.expression));
