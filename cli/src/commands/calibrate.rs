@@ -18,6 +18,7 @@ use canopy_nccl::Version;
 use canopy_schedule::CollectiveKind;
 use canopy_simulate::ALPHA_NS_USUAL;
 
+use self::choose::Launch;
 use self::report::{CalibrateSummary, Found};
 use self::runs::{Context, Runs};
 use self::spec::Spec;
@@ -65,6 +66,9 @@ pub(crate) struct CalibrateArgs {
     /// Take these as described: message, across-latency, inside-rate, across-rate
     #[arg(long, value_name = "P,...", value_delimiter = ',', value_parser = parameter)]
     keep: Vec<Parameter>,
+    /// Find also what each call takes once (epsilon); the runs must differ in steps for the same size, by algorithm or network
+    #[arg(long)]
+    launch: bool,
     /// Release of NCCL or RCCL that ran: 2.18 to 2.31, or rccl-2.21 [default: 2.30; RCCL for GPUs of AMD]
     #[arg(long, value_name = "VERSION", value_parser = str::parse::<Version>)]
     nccl: Option<Version>,
@@ -123,7 +127,7 @@ fn calibrated(args: &CalibrateArgs) -> Result<(), Failure> {
             None => return print(text.trim_end()),
         }
     }
-    let found = Found { fit, slow, runs: &runs, messages: pairs.len() };
+    let found = Found { fit, slow, runs: &runs, messages: pairs.len(), is_launch_asked: args.launch };
     let summary = CalibrateSummary::of(TopologySummary::of(&topology), &found, files);
     if args.json { print_json("calibrate", &summary) } else { print(&summary.readable(&args.topology)) }
 }
@@ -132,7 +136,8 @@ fn calibrated(args: &CalibrateArgs) -> Result<(), Failure> {
 fn fitted(args: &CalibrateArgs, runs: &mut Runs, deadline: Deadline) -> Result<Fit, Failure> {
     let wanted: Vec<Parameter> = runs.parameters().into_iter().filter(|one| !args.keep.contains(one)).collect();
     let described = Parameters::described(ALPHA_NS_USUAL as f64);
-    let fit = choose::fitted(runs, &wanted, described, deadline).map_err(refused::not_fitted)?;
+    let launch = if args.launch { Launch::Asked } else { Launch::IfLikelier };
+    let fit = choose::fitted(runs, &wanted, described, (launch, deadline)).map_err(refused::not_fitted)?;
     refused::impossible(&fit, runs, deadline)?;
     if fit.estimates.iter().all(|one| one.parameter == Parameter::Launch) {
         return Err(refused::undetermined(&fit, runs));

@@ -308,3 +308,28 @@ fn what_cannot_be_used_is_refused() {
         workspace.refused(command, 2, &[said]);
     }
 }
+
+/// Zhao 2026 §A.1.2 fits allreduces of rings of several sizes, of `2(N − 1)` and `2⌊N/2⌋` steps, and finds 13.33 µs a step
+/// and 21.60 µs a call. One of them alone does not tell the two apart.
+#[test]
+fn what_a_call_takes_once_is_found_from_runs_of_different_steps() {
+    let workspace = Workspace::new();
+    let runs = [("ring", 3), ("ring", 8), ("bfb", 8), ("ring", 16), ("bfb", 16)];
+    let file = |(algorithm, ranks): (&str, u32)| {
+        let run = workspace.text(&format!(
+            "simulate ring:{ranks} -c allreduce --algorithm {algorithm} --alpha 13.33us --launch 21.6us \
+             --sizes 1KiB..1MiB --json"
+        ));
+        workspace.write(&format!("{algorithm}{ranks}.json"), run);
+        format!("{algorithm}{ranks}.json@ring:{ranks}")
+    };
+    let files = runs.map(file).join(" ");
+    let all = workspace.json(&format!("calibrate ring:8 {files} --keep across-rate --launch --json"));
+    let near = |value: &Value, truth: f64| (value.as_f64().unwrap() / truth - 1.0).abs() < 0.005;
+    assert!(near(&all["launch_ns"], 21_600.0), "{all}");
+    assert!(near(&all["parameters"][0]["measured"], 13_330.0), "{all}");
+    let one = workspace.json("calibrate ring:8 ring8.json --keep across-rate --launch --json");
+    assert!(one["launch_ns"].is_null(), "{one}");
+    let open: Vec<&str> = one["open"].as_array().unwrap().iter().filter_map(|open| open["name"].as_str()).collect();
+    assert_eq!(open, ["launch"], "{one}");
+}

@@ -143,6 +143,11 @@ impl Parameters {
         Latency::from_nanos(rounded(self.message_ns))
     }
 
+    /// What each call takes once.
+    pub fn launch(&self) -> Latency {
+        Latency::from_nanos(rounded(self.launch_ns))
+    }
+
     /// A network as it is by these, and by the rates of single links, by ends. What a message takes is no part of it. O(links).
     ///
     /// # Errors

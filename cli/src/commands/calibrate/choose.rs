@@ -24,12 +24,21 @@ const LIKELIER: f64 = 4.0;
 /// Most runs that are tried one by one.
 const SINGLE_MAX: usize = 6;
 
+/// Whether what each call takes once is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Launch {
+    /// Only in runs of libraries, and only if times are much likelier with it.
+    IfLikelier,
+    /// In all runs; if they do not determine it, it is open, and the others are found without it.
+    Asked,
+}
+
 /// Fits parameters to runs, and takes the runs for what fits best.
 pub(super) fn fitted(
     runs: &mut Runs,
     wanted: &[Parameter],
     described: Parameters,
-    deadline: Deadline,
+    (launch, deadline): (Launch, Deadline),
 ) -> Result<Fit, FitError<NotTimed>> {
     let observed = runs.observed();
     let line = ProgressLine::start();
@@ -66,8 +75,10 @@ pub(super) fn fitted(
             (best, taken) = (found, tried);
         }
     }
-    if runs.has_calls() {
-        let more: Vec<Parameter> = wanted.iter().copied().chain([Parameter::Launch]).collect();
+    let more: Vec<Parameter> = wanted.iter().copied().chain([Parameter::Launch]).collect();
+    if launch == Launch::Asked {
+        best = asked(best, fit_as(runs, &taken, &more)?);
+    } else if runs.has_calls() {
         let found = fit_as(runs, &taken, &more).ok();
         let is_likelier = |found: &Fit| {
             let states = |fit: &Fit| fit.estimates.iter().filter(|one| one.parameter != Parameter::Launch).count();
@@ -79,6 +90,14 @@ pub(super) fn fitted(
     drop(line);
     runs.take(taken);
     Ok(best)
+}
+
+/// The fit with what each call takes once if the runs determine it, else the one without, where it is open.
+fn asked(without: Fit, with: Fit) -> Fit {
+    match with.open.iter().find(|open| open.parameter == Parameter::Launch) {
+        None => with,
+        Some(&open) => Fit { open: without.open.iter().copied().chain([open]).collect(), ..without },
+    }
 }
 
 /// Other readings of all runs: each second one, and that of each run alone.

@@ -107,7 +107,8 @@ fn simulated(
     at: &Parameters,
     deadline: Deadline,
 ) -> Result<(f64, u64), NotTimed> {
-    let options = SimulateOptions { alpha: at.message(), ..SimulateOptions::usual(size_bytes, WORK_MAX) };
+    let (alpha, launch) = (at.message(), at.launch());
+    let options = SimulateOptions { alpha, launch, ..SimulateOptions::usual(size_bytes, WORK_MAX) };
     let outcome = simulate(topology, graph, &options, &|| deadline.is_past());
     match outcome {
         Ok(outcome) => Ok((outcome.time_ps as f64 / 1e6, outcome.message_count)),

@@ -1,6 +1,6 @@
 //! What was found, for people and for programs.
 
-use canopy_calibrate::{Estimate, Fit, Parameter, Parameters, SlowLink};
+use canopy_calibrate::{Estimate, Fit, Parameter, Parameters, SlowLink, Undetermined};
 use canopy_simulate::ALPHA_NS_USUAL;
 use serde::Serialize;
 
@@ -20,6 +20,8 @@ pub(super) struct Found<'a> {
     pub(super) slow: Vec<SlowLink>,
     pub(super) runs: &'a Runs,
     pub(super) messages: usize,
+    /// Whether the user wants to know what each call takes once.
+    pub(super) is_launch_asked: bool,
 }
 
 /// JSON object of the command.
@@ -159,7 +161,8 @@ impl CalibrateSummary {
         };
         let estimates = || found.fit.iter().flat_map(|fit| &fit.estimates);
         let is_launch = |estimate: &&Estimate| estimate.parameter == Parameter::Launch;
-        let open = found.fit.iter().flat_map(|fit| &fit.open).filter(|open| open.parameter != Parameter::Launch);
+        let is_told = |open: &&Undetermined| open.parameter != Parameter::Launch || found.is_launch_asked;
+        let open = found.fit.iter().flat_map(|fit| &fit.open).filter(is_told);
         let runs = found.runs.each().map(|(timed, reading)| RunSummary {
             file: timed.file.clone(),
             collective: timed.kind.to_string(),
