@@ -11,9 +11,9 @@
 //! | `trace` | nodes of an execution trace to operations |
 //! | `run` | operations to the time at which each starts and ends |
 //!
-//! **The model.** Computations run one after the other, and so do collectives: all of them use the same links, so two at
-//! once would not be faster. A computation and a collective overlap if neither waits for the other. Sources: Zhao 2026
-//! §A.1.4 (one stream for computations, one for collectives); Pham §3.2.3 (epochs).
+//! **The model.** Computations run one after the other, and so do collectives: all of them use the same links, so two
+//! at once would not be faster. A computation and a collective overlap if neither waits for the other. Sources: Zhao
+//! 2026 §A.1.4 (one stream for computations, one for collectives); Pham §3.2.3 (epochs).
 
 mod program;
 mod run;

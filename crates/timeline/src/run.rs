@@ -30,8 +30,8 @@ pub struct Traffic {
     pub exposed_ps: u64,
 }
 
-/// A program that has run. `time_ps` is `compute_ps` and the exposed time of all kinds: there is no time at which nothing
-/// runs, because an operation starts as soon as the last one that it waits for ends.
+/// A program that has run. `time_ps` is `compute_ps` and the exposed time of all kinds: there is no time at which
+/// nothing runs, because an operation starts as soon as the last one that it waits for ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     /// By operation.

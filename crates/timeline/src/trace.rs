@@ -32,8 +32,8 @@ pub enum TraceError {
     Cycle { id: u64 },
 }
 
-/// Operations of a trace, each behind all that it waits for; of several that could come next, the one that the trace has
-/// first.
+/// Operations of a trace, each behind all that it waits for; of several that could come next, the one that the trace
+/// has first.
 ///
 /// * **Errors.** Too many nodes, ids that are not unique or not there, and cycles.
 /// * **Cost.** O((nodes + dependencies) log nodes).

@@ -2,12 +2,12 @@
 //!
 //! The forward pass goes through all layers, the backward pass back through them, then parameters are updated.
 //!
-//! - **Replicated** (data parallel): each gradient waits in a bucket; once a bucket has its bytes, one allreduce adds it up
-//!   while the backward pass goes on. The update waits for all of them. Zhao 2026 §A.1.4.
-//! - **Sharded** (fully sharded data parallel): an allgather brings a layer's parameters before its forward and before its
-//!   backward pass, and a reduce-scatter adds up its gradients after it. Zhao 2026 §4.6.4.
-//! - **Experts**: a layer with tokens to exchange has an all-to-all before and after its computation, in both passes, for
-//!   which the computation waits. Zhao 2026 §A.1.4.
+//! - **Replicated** (data parallel): each gradient waits in a bucket; once a bucket has its bytes, one allreduce adds
+//!   it up while the backward pass goes on. The update waits for all of them. Zhao 2026 §A.1.4.
+//! - **Sharded** (fully sharded data parallel): an allgather brings a layer's parameters before its forward and before
+//!   its backward pass, and a reduce-scatter adds up its gradients after it. Zhao 2026 §4.6.4.
+//! - **Experts**: a layer with tokens to exchange has an all-to-all before and after its computation, in both passes,
+//!   for which the computation waits. Zhao 2026 §A.1.4.
 
 use canopy_schedule::CollectiveKind;
 
@@ -195,8 +195,8 @@ impl List {
 
     /// One direction through layers with parameters that are gathered so many layers ahead, if they are gathered.
     ///
-    /// The allgather of layer `i` waits for the computation of layer `i − ahead − 1`, so that at most `ahead + 1` layers are
-    /// in memory. It is listed before the computation of layer `i − ahead`, as runtimes start it.
+    /// The allgather of layer `i` waits for the computation of layer `i − ahead − 1`, so that at most `ahead + 1`
+    /// layers are in memory. It is listed before the computation of layer `i − ahead`, as runtimes start it.
     fn gathered(&mut self, layers: &[&Layer], pass: Pass, ahead: Option<u32>) -> Result<(), ProgramError> {
         let start = self.chain;
         let mut computed: Vec<u32> = Vec::with_capacity(layers.len());

@@ -1,9 +1,9 @@
-//! `canopy simulate T --workload FILE`: how long an iteration of training or of an application takes with the plans of each
-//! algorithm, how much of its communication is exposed, and what runs when.
+//! `canopy simulate T --workload FILE`: how long an iteration of training or of an application takes with the plans of
+//! each algorithm, how much of its communication is exposed, and what runs when.
 //!
 //! Each collective of the file is planned by each algorithm and simulated at its size; these times and those of the
-//! computations make the time line (`canopy-timeline`). An algorithm without a plan for one of the collectives takes that of
-//! `auto` there, and the report says so.
+//! computations make the time line (`canopy-timeline`). An algorithm without a plan for one of the collectives takes
+//! that of `auto` there, and the report says so.
 
 mod document;
 mod plans;
