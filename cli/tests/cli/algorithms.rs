@@ -96,7 +96,7 @@ fn baselines_of_all_to_all_are_plans_like_others() {
     let refused = |plan: &str, words: &[&str]| workspace.refused(&format!("plan {plan}"), 2, words);
     refused("ring:4 --collective allgather --algorithm sssp", &["sssp does not plan allgather", "direct and ring"]);
     refused("dgx-a100:boxes=2 --collective all-to-all --algorithm dor", &["give an expression such as"]);
-    refused("torus:8x8 --collective all-to-all --algorithm ilp-shortest", &["over the limit of 20000"]);
+    refused("torus:8x8 --collective all-to-all --algorithm ilp-shortest", &["over the limit of 50000"]);
     refused("ring:4 --collective all-to-all --algorithm sssp --max-chunks 2", &["`max_chunks` limits trees"]);
 }
 

@@ -14,8 +14,8 @@ use canopy_optimize::Fraction;
 use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
 use canopy_synth::components::require_reach;
 use canopy_synth::{
-    Algorithm, AllToAllError, ConstructionUse, Memory, Paths, Solver, SynthesisError, SynthesisRequest, Synthesized,
-    Synthesizer, Task,
+    Algorithm, AllToAllError, ConstructionUse, Memory, Networks, Paths, Rival, Scale, Solver, SynthesisError,
+    SynthesisRequest, Synthesized, Synthesizer, Task,
 };
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
@@ -75,6 +75,7 @@ static PMCF_SHORTEST_ROW: Synthesizer =
 pub const ILP_DISJOINT: Algorithm = Algorithm::of(&ILP_DISJOINT_ROW);
 static ILP_DISJOINT_ROW: Synthesizer = Synthesizer {
     claim: Some(CHOICE_BOUND),
+    rival: CHOICES,
     ..routing(
         "ilp-disjoint",
         "one of the link-disjoint paths for each pair of an all-to-all, by an integer program (Basu 2024, section 5)",
@@ -87,8 +88,12 @@ static ILP_DISJOINT_ROW: Synthesizer = Synthesizer {
 pub const ILP_SHORTEST: Algorithm = Algorithm::of(&ILP_SHORTEST_ROW);
 static ILP_SHORTEST_ROW: Synthesizer = Synthesizer {
     claim: Some(CHOICE_BOUND),
+    rival: CHOICES,
     ..routing("ilp-shortest", "the same with all shortest paths", SHORTEST, |task| chosen(task, Choice::Shortest))
 };
+
+/// Choices of paths are searched until the work is spent, so they are never made to compare with.
+const CHOICES: Option<Rival> = Some(Rival { place: 26, work: |_| u64::MAX, ..Rival::PAIRS });
 
 /// What is solved for the best use of paths.
 const DISJOINT: Memory = Memory { solver: Solver::DisjointPaths, ..Memory::USUAL };
@@ -104,7 +109,12 @@ const fn routing(
     memory: Memory,
     plan: fn(&Task<'_>) -> Result<Synthesized, SynthesisError>,
 ) -> Synthesizer {
-    Synthesizer { memory, ..Synthesizer::new(name, help, &[CollectiveKind::AllToAll], plan) }
+    let work = match memory.solver {
+        Solver::None => Scale::ranks_by_links,
+        _ => Scale::programs,
+    };
+    let rival = Some(Rival { place: 25, plans: Networks::All, work, ..Rival::PAIRS });
+    Synthesizer { memory, rival, ..Synthesizer::new(name, help, &[CollectiveKind::AllToAll], plan) }
 }
 
 /// A schedule of these paths.

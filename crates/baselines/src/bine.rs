@@ -3,27 +3,30 @@
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_synth::components::{Rounds, planned_by_textbook, spreading, written};
-use canopy_synth::{Algorithm, SteppedError, Synthesizer};
+use canopy_synth::{Algorithm, Rival, SteppedError, Synthesizer};
 use canopy_topology::{Rank, Topology};
 
 use crate::negabinary::{partner, reached, require_power_of_two};
 
 /// Binomial negabinary trees.
 pub const BINE: Algorithm = Algorithm::of(&BINE_ROW);
-static BINE_ROW: Synthesizer = Synthesizer::new(
-    "bine",
-    "trees and exchanges at distances 1, 1, 3, 5, 11, … for a power of two of ranks (De Sensi 2025)",
-    &[
-        CollectiveKind::Allgather,
-        CollectiveKind::ReduceScatter,
-        CollectiveKind::Allreduce,
-        CollectiveKind::Broadcast,
-        CollectiveKind::Reduce,
-        CollectiveKind::Gather,
-        CollectiveKind::Scatter,
-    ],
-    |task| planned_by_textbook(task, bine),
-);
+static BINE_ROW: Synthesizer = Synthesizer {
+    rival: Some(Rival { place: 20, ..Rival::DOUBLING }),
+    ..Synthesizer::new(
+        "bine",
+        "trees and exchanges at distances 1, 1, 3, 5, 11, … for a power of two of ranks (De Sensi 2025)",
+        &[
+            CollectiveKind::Allgather,
+            CollectiveKind::ReduceScatter,
+            CollectiveKind::Allreduce,
+            CollectiveKind::Broadcast,
+            CollectiveKind::Reduce,
+            CollectiveKind::Gather,
+            CollectiveKind::Scatter,
+        ],
+        |task| planned_by_textbook(task, bine),
+    )
+};
 
 /// All collectives but all-to-all over Bine trees, in log₂ N steps; an allreduce takes as many for each phase.
 ///

@@ -2,7 +2,7 @@
 
 use canopy_schedule::{AllreduceForm, CollectiveKind, Schedule, Shares};
 use canopy_synth::{
-    Algorithm, HeededLimits, SumOptions, SynthesisError, SynthesisRequest, Synthesized, Synthesizer, Task,
+    Algorithm, HeededLimits, Rival, SumOptions, SynthesisError, SynthesisRequest, Synthesized, Synthesizer, Task,
     synthesize_explained,
 };
 use canopy_topology::{Rank, Topology};
@@ -11,6 +11,7 @@ use canopy_topology::{Rank, Topology};
 pub const BLINK: Algorithm = Algorithm::of(&BLINK_ROW);
 static BLINK_ROW: Synthesizer = Synthesizer {
     limits: HeededLimits::Trees,
+    rival: Some(Rival { place: 22, ..Rival::PAIRS }),
     ..Synthesizer::new(
         "blink",
         "the most trees of one root, an allreduce as its reduce and broadcast (Wang 2020)",
@@ -29,11 +30,14 @@ static BLINK_ROW: Synthesizer = Synthesizer {
 /// * **Source.** Wang et al., *Blink: Fast and Generic Collectives for Distributed ML* (MLSys 2020); the packing is
 ///   that of Zhao 2026, chapter 4. **In.** The root of an allreduce is the rank with the greatest share where shares
 ///   are stated, else the one whose links carry most, the first of equals.
-/// * **Out.** A forest whose shares say that all is added up at the root. **Errors.** As `forest`. **Cost.** That of
-///   `forest`.
+/// * **Out.** A forest whose shares say that all is added up at the root. **Errors.** Another collective, and as
+///   `forest`. **Cost.** That of `forest`.
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &Task { topology, request, known, stop, progress, .. } = task;
     let &SynthesisRequest { collective, ref shares, .. } = request;
+    if !task.algorithm.collectives.contains(&collective.kind()) {
+        return Err(task.algorithm.unsupported(collective.kind()));
+    }
     let mut request = SynthesisRequest { algorithm: Algorithm::Forest, ..request.clone() };
     if collective.kind() == CollectiveKind::Allreduce {
         let root = root(topology, shares);

@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_synth::components::{Rounds, planned_by_textbook, spreading, written};
-use canopy_synth::{Algorithm, SteppedError, Synthesizer};
+use canopy_synth::{Algorithm, Rival, SteppedError, Synthesizer};
 use canopy_topology::{Rank, Topology};
 
 /// Rings of rings.
 pub const LOCAL_RING: Algorithm = Algorithm::of(&LOCAL_RING_ROW);
-static LOCAL_RING_ROW: Synthesizer = Synthesizer::new(
-    "local-ring",
-    "rings between groups of ranks, then rings within them",
-    &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
-    |task| planned_by_textbook(task, local_ring),
-);
+static LOCAL_RING_ROW: Synthesizer = Synthesizer {
+    rival: Some(Rival { place: 21, ..Rival::PAIRS }),
+    ..Synthesizer::new(
+        "local-ring",
+        "rings between groups of ranks, then rings within them",
+        &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
+        |task| planned_by_textbook(task, local_ring),
+    )
+};
 
 /// Allgather by rings of the ranks that have the same place in their groups, then within groups; reduce-scatter is the same
 /// backwards, and allreduce the one after the other.

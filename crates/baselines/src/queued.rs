@@ -23,8 +23,8 @@ use canopy_synth::components::{
     Clock, HOPS_MAX, Heading, Unwound, UnwoundLink, ask, pairs, phase_actions, require_reach, require_room, write_sends,
 };
 use canopy_synth::{
-    ALL_COLLECTIVES, Algorithm, ConstructionUse, HeededLimits, SPREADING, SynthesisError, SynthesisRequest,
-    Synthesized, Synthesizer, Task,
+    ALL_COLLECTIVES, Algorithm, ConstructionUse, HeededLimits, Rival, SPREADING, Scale, SynthesisError,
+    SynthesisRequest, Synthesized, Synthesizer, Task,
 };
 use canopy_tacos::{Chance, CopyError, Sends, TimedLink};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
@@ -65,7 +65,8 @@ static TACCL_LIKE_ROW: Synthesizer = Synthesizer {
 /// The row of one of them.
 const fn in_queues(name: &'static str, help: &'static str, collectives: &'static [CollectiveKind]) -> Synthesizer {
     let row = Synthesizer::new(name, help, collectives, planned);
-    Synthesizer { limits: HeededLimits::StatedChunks, construction: ConstructionUse::Stated, ..row }
+    let rival = Rival { place: 24, work: Scale::chunks_in_time, ..Rival::PAIRS };
+    Synthesizer { limits: HeededLimits::StatedChunks, construction: ConstructionUse::Stated, rival: Some(rival), ..row }
 }
 
 /// Plans a collective by messages in queues.

@@ -2,7 +2,7 @@
 
 use canopy_schedule::{Action, Collective, CollectiveKind};
 use canopy_synth::components::{Rounds, planned_by_textbook, spreading, written};
-use canopy_synth::{Algorithm, Composition, ConstructionUse, SteppedError, Synthesizer};
+use canopy_synth::{Algorithm, Composition, ConstructionUse, Rival, SteppedError, Synthesizer};
 use canopy_topology::{Rank, Topology};
 
 use crate::all_to_all::dor::{Line, lines_of};
@@ -12,6 +12,7 @@ use crate::negabinary::{partner, reached, require_power_of_two};
 pub const SWING: Algorithm = Algorithm::of(&SWING_ROW);
 static SWING_ROW: Synthesizer = Synthesizer {
     construction: ConstructionUse::Stated,
+    rival: Some(Rival { place: 20, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "swing",
         "exchanges on alternating sides in all dimensions of a torus, for a power of two of ranks (De Sensi 2024)",

@@ -18,7 +18,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Shape};
 use canopy_topology::Topology;
 
-use crate::algorithm::{ALL_COLLECTIVES, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
+use crate::algorithm::{ALL_COLLECTIVES, Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::MultiportError;
 use crate::error::SynthesisError;
 use crate::parts::require_room;
@@ -58,7 +58,7 @@ pub(crate) static DFC2_DO: Synthesizer = family(
 
 /// Trees that grow together.
 pub(crate) static MULTITREE: Synthesizer = Synthesizer {
-    rival: Some(Rival { place: 4, ..Rival::LINKS }),
+    rival: Some(Rival { place: 4, plans: Networks::All, ..Rival::LINKS }),
     ..family("multitree", "trees of all ranks, grown together link by link, on any network (Huang et al.)", |task| {
         planned(task, Method::Multitree)
     })

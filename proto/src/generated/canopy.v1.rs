@@ -6376,10 +6376,10 @@ pub struct PlanRequest {
     /// Whether output and input share memory. Unset: yes for allreduce, no for everything else.
     #[prost(bool, optional, tag = "4")]
     pub in_place: ::core::option::Option<bool>,
-    /// Name of an algorithm: `auto`, `forest`, `stages`, `orbits`, `flow`, `bfb`, `tsmcf`, `tacos`, `tacos-ilp`, `tacos-published`, `direct-xy`, `ring-xy`, `expansion`, `kautz`, `kautz-m`,
-    /// `dfc2`, `dfc2-do`, `multitree`, `direct`,
+    /// Name of an algorithm: `auto`, `forest`, `stages`, `orbits`, `flow`, `bfb`, `tsmcf`, `tacos`, `tacos-ilp`, `tacos-published`, `direct-xy`, `ring-xy`, `taccl-like`, `expansion`, `kautz`, `kautz-m`,
+    /// `dfc2`, `dfc2-do`, `multitree`, `blink`, `direct`,
     /// `ring`, `sssp`, `ewsp`, `dor`, `pmcf`, `pmcf-shortest`, `ilp-disjoint`, `ilp-shortest`, `pairwise`, `bruck`, `recursive-doubling`, `binomial`,
-    /// `double-tree` or `local-ring`. Empty: `auto`.
+    /// `double-tree`, `local-ring`, `bine` or `swing`. Empty: `auto`.
     #[prost(string, tag = "5")]
     pub algorithm: ::prost::alloc::string::String,
     /// Files to make, 1 to 8, all different. Empty: one `OUTPUT_FORMAT_JSON`.

@@ -177,8 +177,8 @@ fn files_of_runtimes_get_short_routes_too() {
 #[test]
 fn what_takes_too_long_to_compare_is_named() {
     let plan = timed(&expression("random-regular:n=24,d=4,seed=1"), CollectiveKind::AllToAll, 1 << 20, Algorithm::Auto);
-    let expected = "tacos-ilp and tsmcf were not compared at 24 ranks and 1048576 bytes: that takes too long; \
-                    set `algorithm` to try one";
+    let expected = "tacos-ilp, tsmcf, pmcf, pmcf-shortest, ilp-disjoint and ilp-shortest were not compared at 24 ranks \
+                    and 1048576 bytes: that takes too long; set `algorithm` to try one";
     assert_eq!(plan.unwrap().note, expected);
 }
 

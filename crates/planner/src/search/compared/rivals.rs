@@ -1,5 +1,6 @@
 //! What the plan of the best rate is compared with, in a fixed order: of equals the first is taken.
 
+use canopy_baselines::algorithms;
 use canopy_schedule::{CollectiveKind, Shape, Shares};
 use canopy_synth::{Algorithm, Networks, Scale, SumOptions, TreeLimits, family_algorithms, has_only_cards};
 
@@ -61,18 +62,18 @@ impl Field {
         }
         let is_direct = topology.nodes().len() == ranks as usize;
         let scale = Scale { ranks: ranks.into(), links: topology.links().len() as u64, kind };
-        let placed = |algorithm: &Algorithm| {
+        let placed = |algorithm: Algorithm| {
             let rival = algorithm.rival.filter(|_| algorithm.collectives.contains(&kind))?;
-            let is_other = *algorithm != case.algorithm.resolved(kind);
+            let is_other = algorithm != case.algorithm.resolved(kind);
             let has_plans = match rival.plans {
                 Networks::All => true,
                 Networks::Direct => is_direct,
                 Networks::Carded => is_direct || has_only_cards(topology),
                 Networks::Switched => !is_direct,
             };
-            (is_other && has_plans).then(|| (rival.place, *algorithm, (rival.work)(scale)))
+            (is_other && has_plans).then(|| (rival.place, algorithm, (rival.work)(scale)))
         };
-        let mut others: Vec<(u8, Algorithm, u64)> = Algorithm::ALL.iter().filter_map(placed).collect();
+        let mut others: Vec<(u8, Algorithm, u64)> = algorithms().filter_map(placed).collect();
         others.sort_by_key(|&(place, ..)| place);
         let family = if ranks <= FAMILY_RANKS_MAX { family_algorithms(topology) } else { &[] };
         // Their trees are written down at once.
@@ -142,10 +143,10 @@ mod tests {
     fn every_algorithm_is_a_rival_or_of_a_family_or_the_first() {
         let first = [Algorithm::Auto, Algorithm::Forest, Algorithm::Flow];
         let of_families = [Algorithm::Kautz, Algorithm::KautzM, Algorithm::Dfc2, Algorithm::Dfc2Do];
-        let missing = |algorithm: &&Algorithm| {
+        let missing = |algorithm: &Algorithm| {
             algorithm.rival.is_none() && !first.contains(algorithm) && !of_families.contains(algorithm)
         };
-        assert_eq!(Algorithm::ALL.iter().find(missing), None);
+        assert_eq!(algorithms().find(missing), None);
     }
 
     #[test]
