@@ -29,6 +29,7 @@ struct Options {
     quick: bool,
 }
 
+#[expect(clippy::print_stdout, reason = "the values are the result")]
 fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let options = Options::parse();
     let canopy = match options.canopy {

@@ -243,7 +243,7 @@ const FAMILIES: [&str; 20] = [
 ];
 
 /// A network of a family: with hosts if it may have any, some links slower in one direction, rates of many digits.
-fn of_family(family: &str, host: Option<u64>, (slow, seed): (usize, u64)) -> TopologyInput {
+fn of_family(family: &str, host: Option<u64>, (slow, seed): (u64, u64)) -> TopologyInput {
     let with_host =
         host.and_then(|host| generate(&format!("{family},host={host}GB/s"), &TopologyLimits::STANDARD).ok());
     let plain = with_host.unwrap_or_else(|| generate(family, &TopologyLimits::STANDARD).unwrap());
@@ -251,11 +251,12 @@ fn of_family(family: &str, host: Option<u64>, (slow, seed): (usize, u64)) -> Top
     for node in plain.nodes() {
         draft.add_node(node.id.as_str(), node.kind, node.attributes.clone());
     }
+    let count = plain.links().len() as u64;
     for (number, link) in (0..).zip(plain.links()) {
         let [from, to] = [link.from, link.to].map(|node| plain.node(node).id.clone());
         // A third of the networks keep their rates but for the slow links.
         let odd = if seed % 3 == 0 { 0 } else { (seed + 7 * number) * 0x9e37_79b9 % 10_000_019 };
-        let divisor = if (number as usize + seed as usize) % plain.links().len() < slow { 2 + seed % 3 } else { 1 };
+        let divisor = if (number + seed) % count < slow { 2 + seed % 3 } else { 1 };
         let rate = (link.capacity.bytes_per_sec() + odd) / divisor;
         draft.add_link(from, to, Capacity::from_bytes_per_sec(rate).unwrap(), link.latency);
     }
@@ -271,7 +272,7 @@ proptest! {
     fn auto_is_never_beaten_on_families(
         family in prop::sample::select(FAMILIES.to_vec()),
         host in prop::option::of(20_u64..140),
-        slow in 0_usize..4,
+        slow in 0_u64..4,
         seed in 0_u64..10_000,
         kind in prop::sample::select(CollectiveKind::ALL.to_vec()),
         size in prop::sample::select(vec![1_u64 << 10, 1 << 16, 1 << 20, 1 << 23, 1 << 26, 1 << 30]),
