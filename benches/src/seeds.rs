@@ -7,9 +7,11 @@
 
 mod field;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -74,17 +76,41 @@ fn row(line: usize, text: &str) -> Result<Row, RowError> {
     })
 }
 
-impl Row {
-    /// The value that the commands give now, as the page writes it.
+/// Runs commands, each once however many rows have it.
+#[derive(Debug)]
+pub struct Runner<'a> {
+    canopy: &'a Path,
+    root: &'a Path,
+    found: Mutex<BTreeMap<Vec<String>, Value>>,
+}
+
+impl<'a> Runner<'a> {
+    /// Of a program, in a folder that the commands name files from.
+    pub const fn new(canopy: &'a Path, root: &'a Path) -> Self {
+        Self { canopy, root, found: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The value that the commands of a row give, as the page writes it.
     ///
     /// # Errors
     /// A command fails, or the field is not in what it prints.
-    pub fn value(&self, canopy: &Path, root: &Path) -> Result<String, RowError> {
-        let objects: Vec<Value> =
-            self.commands.iter().map(|words| object(canopy, root, words)).collect::<Result<_, _>>()?;
-        Ok(written(Field::new(&self.field, &objects).value()?))
+    pub fn value(&self, row: &Row) -> Result<String, RowError> {
+        let objects: Vec<Value> = row.commands.iter().map(|words| self.object(words)).collect::<Result<_, _>>()?;
+        Ok(written(Field::new(&row.field, &objects).value()?))
     }
 
+    fn object(&self, words: &[String]) -> Result<Value, RowError> {
+        let found = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = found().get(words) {
+            return Ok(known.clone());
+        }
+        let object = object(self.canopy, self.root, words)?;
+        found().insert(words.to_vec(), object.clone());
+        Ok(object)
+    }
+}
+
+impl Row {
     /// Whether a value is the published one, to its digits.
     ///
     /// # Errors

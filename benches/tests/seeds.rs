@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use canopy_benches::seeds::{Row, RowError, rows};
+use canopy_benches::seeds::{Row, RowError, Runner, rows};
 use canopy_tests::{binary, workspace};
 
 const THREADS: usize = 2;
@@ -34,10 +34,11 @@ fn commands_give_the_values_of_the_page() -> Result<(), RowError> {
     let text = page();
     let quick: Vec<Row> = rows(&text)?.into_iter().filter(|row| !row.is_slow).collect();
     let (canopy, next) = (binary("canopy"), AtomicUsize::new(0));
+    let runner = Runner::new(&canopy, workspace());
     let work = || -> Vec<(usize, Result<String, RowError>)> {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
         let numbered = numbers.map_while(|number| Some((number, quick.get(number)?)));
-        numbered.map(|(number, row)| (number, row.value(&canopy, workspace()))).collect()
+        numbered.map(|(number, row)| (number, runner.value(row))).collect()
     };
     let found: Vec<_> = thread::scope(|scope| {
         let threads = [(); THREADS].map(|()| scope.spawn(work));

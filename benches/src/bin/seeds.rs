@@ -40,13 +40,14 @@ fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let page_path = root.join("docs/seeds.md");
     let page = fs::read_to_string(&page_path)?;
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+    let runner = seeds::Runner::new(&canopy, root);
     let (mut agree, mut explained, mut wrong) = (0, 0, 0);
     for row in seeds::rows(&page)? {
         let text = lines.get(row.line).cloned().unwrap_or_default();
         if options.quick && row.is_slow || options.only.as_ref().is_some_and(|only| !text.contains(only.as_str())) {
             continue;
         }
-        let (value, time) = timed(|| row.value(&canopy, root));
+        let (value, time) = timed(|| runner.value(&row));
         let place = format!("{:6.2} s  {} | {}", time.as_secs_f64(), row.place, row.published);
         let value = match value {
             Ok(value) => value,
