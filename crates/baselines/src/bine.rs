@@ -51,16 +51,8 @@ fn rounds(collective: Collective, count: u32) -> Result<Rounds, SteppedError> {
         CollectiveKind::Allgather => gathered(parts, count),
         CollectiveKind::Broadcast | CollectiveKind::Scatter => from_root(parts, count, false),
         CollectiveKind::Gather => from_root(parts, count, true),
-        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => {
-            let mut sums = rounds(spreading(collective, count), count)?.backwards();
-            sums.collective = collective;
-            Ok(sums)
-        }
-        CollectiveKind::Allreduce => {
-            let copies = rounds(spreading(collective, count), count)?;
-            let mut all = copies.clone().backwards().then(&copies)?;
-            all.collective = collective;
-            Ok(all)
+        CollectiveKind::ReduceScatter | CollectiveKind::Reduce | CollectiveKind::Allreduce => {
+            rounds(spreading(collective, count), count)?.summing(collective)
         }
         CollectiveKind::AllToAll => Err(parts.unsupported()),
     }
@@ -80,8 +72,8 @@ fn gathered(mut parts: Rounds, count: u32) -> Result<Rounds, SteppedError> {
     Ok(parts)
 }
 
-/// A tree by falling distances: whoever has something sends its partner all that is for it and those whom it comes
-/// to. `is_gather`: the same backwards.
+/// A tree by falling distances: each rank that has data sends its partner what the partner and the ranks behind the
+/// partner need. `is_gather`: the same backwards.
 fn from_root(mut parts: Rounds, count: u32, is_gather: bool) -> Result<Rounds, SteppedError> {
     let root = parts.collective.root().map_or(0, Rank::number);
     let is_message = parts.collective.kind() == CollectiveKind::Broadcast;
@@ -100,14 +92,15 @@ fn from_root(mut parts: Rounds, count: u32, is_gather: bool) -> Result<Rounds, S
         hops.reverse();
     }
     for (step, from, to) in hops {
-        let shares = &behind[step as usize + 1][to as usize];
-        let shares = shares.iter().map(|&place| u64::from(rank(place).number()));
+        let places = &behind[step as usize + 1][to as usize];
+        // All places have the same message.
+        let places = if is_message { &places[..1] } else { places };
+        let share = |&place: &u32| if is_message { 0 } else { u64::from(rank(place).number()) };
         let (step, ends) = match is_gather {
             true => (levels - 1 - step, (rank(to), rank(from))),
             false => (step, (rank(from), rank(to))),
         };
-        let count = if is_message { 1 } else { usize::MAX };
-        parts.send(step, Action::Copy, ends, shares.map(|share| if is_message { 0 } else { share }).take(count))?;
+        parts.send(step, Action::Copy, ends, places.iter().map(share))?;
     }
     Ok(parts)
 }

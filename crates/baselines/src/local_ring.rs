@@ -43,11 +43,7 @@ fn rounds(collective: Collective, rank_count: u32, groups: &[Vec<Rank>]) -> Resu
     match collective.kind() {
         CollectiveKind::Allgather => {}
         CollectiveKind::ReduceScatter | CollectiveKind::Allreduce => {
-            let copies = rounds(spreading(collective, rank_count), rank_count, groups)?;
-            let sums = copies.clone().backwards();
-            let mut all = if collective.kind() == CollectiveKind::Allreduce { sums.then(&copies)? } else { sums };
-            all.collective = collective;
-            return Ok(all);
+            return rounds(spreading(collective, rank_count), rank_count, groups)?.summing(collective);
         }
         _ => return Err(parts.unsupported()),
     }

@@ -10,18 +10,15 @@ use canopy_synth::SteppedError;
 ///
 /// Partners have each other. O(1).
 pub(crate) fn partner(place: u32, level: u32, extent: u32) -> u32 {
-    let powers = i64::from(level) + 1;
-    // (1 − (−2)^powers) / 3.
-    let sum = (1 - (-2_i64).pow(u32::try_from(powers).unwrap_or(0))) / 3;
+    let sum = (1 - (-2_i64).pow(level + 1)) / 3;
     let signed = if place.is_multiple_of(2) { sum } else { -sum };
     let found = (i64::from(place) + signed).rem_euclid(i64::from(extent));
     u32::try_from(found).expect("less than the extent")
 }
 
-/// Of `count` ranks, what each stands for before each of the exchanges: the ranks that it still comes to by them,
-/// itself first.
+/// Ranks that the data of each of `count` ranks still reaches before each exchange, the rank itself first.
 ///
-/// By exchange, after the last one too, and by rank. `partners` tells the partner of a rank in an exchange.
+/// Shape: by exchange, one more for after the last, then by rank. `partners` gives the partner of a rank in an exchange.
 pub(crate) fn reached(count: u32, exchanges: u32, partners: impl Fn(u32, u32) -> u32) -> Vec<Vec<Vec<u32>>> {
     let mut levels: Vec<Vec<Vec<u32>>> = vec![(0..count).map(|rank| vec![rank]).collect()];
     for exchange in (0..exchanges).rev() {

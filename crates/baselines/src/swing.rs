@@ -62,11 +62,7 @@ fn rounds(collective: Collective, count: u32, extents: &[u32]) -> Result<Rounds,
     match collective.kind() {
         CollectiveKind::Allgather => {}
         CollectiveKind::ReduceScatter | CollectiveKind::Allreduce => {
-            let copies = rounds(spreading(collective, count), count, extents)?;
-            let sums = copies.clone().backwards();
-            let mut all = if collective.kind() == CollectiveKind::Allreduce { sums.then(&copies)? } else { sums };
-            all.collective = collective;
-            return Ok(all);
+            return rounds(spreading(collective, count), count, extents)?.summing(collective);
         }
         _ => return Err(parts.unsupported()),
     }

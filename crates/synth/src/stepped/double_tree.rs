@@ -40,11 +40,7 @@ pub fn double_tree(topology: &Topology, collective: Collective, stop: &dyn Stop)
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
     match collective.kind() {
         CollectiveKind::Broadcast => copies(collective, rank_count),
-        CollectiveKind::Reduce => Ok(copies(collective, rank_count)?.backwards()),
-        CollectiveKind::Allreduce => {
-            let copies = copies(collective, rank_count)?;
-            copies.clone().backwards().then(&copies)
-        }
+        CollectiveKind::Reduce | CollectiveKind::Allreduce => copies(collective, rank_count)?.summing(collective),
         _ => {
             let parts = Rounds::new(&DOUBLE_TREE, collective, rank_count);
             Err(parts.unsupported())

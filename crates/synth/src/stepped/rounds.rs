@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use canopy_schedule::{Action, Collective};
+use canopy_schedule::{Action, Collective, CollectiveKind};
 use canopy_topology::Rank;
 
 use crate::algorithm::Synthesizer;
@@ -37,7 +37,7 @@ impl Rounds {
         Self { row, collective, rank_count, chunks_per_share: 1, messages: Vec::new(), chunks: Vec::new() }
     }
 
-    /// The same for shares of so many chunks.
+    /// The same with this number of chunks in each share.
     #[must_use]
     pub fn in_chunks(self, chunks_per_share: u64) -> Self {
         Self { chunks_per_share, ..self }
@@ -73,9 +73,8 @@ impl Rounds {
         &self.chunks[message.chunks.clone()]
     }
 
-    /// The same backwards: whoever copied now adds, so that what was spread is summed up where it came from.
-    #[must_use]
-    pub fn backwards(mut self) -> Self {
+    /// The same backwards: receivers of copies now send what is added, so that what was spread is summed up where it came from.
+    fn backwards(mut self) -> Self {
         let last = self.messages.last().map_or(0, |message| message.step);
         self.messages.reverse();
         for message in &mut self.messages {
@@ -89,12 +88,25 @@ impl Rounds {
     ///
     /// # Errors
     /// Too many sends.
-    pub fn then(mut self, others: &Self) -> Result<Self, SteppedError> {
+    fn then(mut self, others: &Self) -> Result<Self, SteppedError> {
         let first = self.messages.last().map_or(0, |message| message.step + 1);
         for message in &others.messages {
             self.send(first + message.step, message.action, message.ends, others.chunks_of(message).iter().copied())?;
         }
         Ok(self)
+    }
+
+    /// The sums of a collective whose data spreads by these messages: the messages backwards, and for an allreduce
+    /// forwards after that.
+    ///
+    /// # Errors
+    /// Too many sends.
+    pub fn summing(self, collective: Collective) -> Result<Self, SteppedError> {
+        let all = match collective.kind() {
+            CollectiveKind::Allreduce => self.clone().backwards().then(&self)?,
+            _ => self.backwards(),
+        };
+        Ok(Self { collective, ..all })
     }
 
     /// That the collective is none of those that are planned.
