@@ -7,7 +7,6 @@ use std::num::NonZeroU64;
 use canopy_baselines::{DIRECT_XY, RING_XY, queued_time_ps};
 use canopy_planner::TopologyInput;
 use canopy_synth::{Algorithm, Composition, Never, SynthesisRequest, TreeLimits};
-use canopy_topology::construction;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -43,7 +42,7 @@ impl Baseline {
     }
 }
 
-/// How long a baseline takes for one size.
+/// Time of a baseline for one size.
 #[derive(Debug, Serialize)]
 pub(super) struct BaselineTime {
     baseline: Baseline,
@@ -52,7 +51,7 @@ pub(super) struct BaselineTime {
     pub(super) times_as_long: f64,
 }
 
-/// The baselines that are asked for, at each of the sizes that a plan took so many picoseconds for.
+/// Times of the baselines that are asked for. `planned`: sizes in bytes, each with the picoseconds that the plan takes.
 ///
 /// # Errors
 /// A collective that one of them does not run; the network does not connect what has to be.
@@ -91,8 +90,7 @@ pub(super) fn times(
 fn composition(args: &SimulateArgs) -> Result<Option<Composition>, Failure> {
     let text = args.plan.to_str().unwrap_or_default();
     let Source::Here(TopologyInput::Expression(expression)) = input::source(text)? else { return Ok(None) };
-    let found = construction(&expression, &input::limits()?).map_err(|error| Failure::input(words(&error)))?;
-    Ok(found.map(|construction| Composition { construction, ranks: None }))
+    Composition::stated(&expression, &input::limits()?).map_err(|error| Failure::input(words(&error)))
 }
 
 /// To a hundredth.

@@ -6,15 +6,14 @@ use canopy_synth::components::seconds_per_byte;
 use canopy_synth::{
     Algorithm, AllToAllError, Composition, Silent, SynthesisError, SynthesisRequest, synthesize, synthesize_explained,
 };
-use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, construction, generate};
+use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
 fn all_to_all(topology: &Topology) -> Collective {
     Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap()
 }
 
 fn planned(topology: &Topology, algorithm: Algorithm) -> Result<Shape, SynthesisError> {
-    let construction = topology.name().and_then(|name| construction(name, &TopologyLimits::STANDARD).unwrap());
-    let composition = construction.map(|construction| Composition { construction, ranks: None });
+    let composition = topology.name().and_then(|name| Composition::stated(name, &TopologyLimits::STANDARD).unwrap());
     let request = SynthesisRequest { composition, ..SynthesisRequest::new(all_to_all(topology), algorithm) };
     let schedule = synthesize(topology, &request, &Never, &Silent)?;
     assert_eq!(schedule.algorithm, algorithm.name());
@@ -224,8 +223,7 @@ fn single_paths_are_proven_best_where_published() {
 
 /// Time per byte of the plan, and the limit that it comes with.
 fn reached_and_proven(topology: &Topology, algorithm: Algorithm) -> (Fraction, Option<Rate>) {
-    let construction = topology.name().and_then(|name| construction(name, &TopologyLimits::STANDARD).unwrap());
-    let composition = construction.map(|construction| Composition { construction, ranks: None });
+    let composition = topology.name().and_then(|name| Composition::stated(name, &TopologyLimits::STANDARD).unwrap());
     let request = SynthesisRequest { composition, ..SynthesisRequest::new(all_to_all(topology), algorithm) };
     let found = synthesize_explained(topology, &request, None, &Never, &Silent).unwrap();
     (seconds_per_byte(topology, &found.schedule.shape), found.choice_bound)

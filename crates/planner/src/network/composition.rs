@@ -15,8 +15,7 @@ use crate::request::{Request, TopologyInput};
 pub(crate) fn stated(request: &Request, limits: &TopologyLimits) -> Result<Option<Composition>, PlanError> {
     match &request.topology {
         TopologyInput::Expression(text) if request.algorithm.construction != ConstructionUse::None => {
-            let construction = construction(text, limits).map_err(PlanError::Expression)?;
-            Ok(construction.map(|construction| Composition { construction, ranks: None }))
+            Composition::stated(text, limits).map_err(PlanError::Expression)
         }
         _ => Ok(None),
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use canopy_direct::Construction;
 use canopy_schedule::{Collective, Shares};
-use canopy_topology::Rank;
+use canopy_topology::{ExpressionError, Rank, TopologyLimits, construction};
 
 use super::Algorithm;
 use crate::limits::TreeLimits;
@@ -40,6 +40,17 @@ pub struct Composition {
     pub construction: Construction,
     /// By node of the graph, its rank. None: they are numbered alike.
     pub ranks: Option<Vec<Rank>>,
+}
+
+impl Composition {
+    /// The construction that a network's expression names, ranks numbered alike. `None`: it names no graph that is
+    /// known here. O(length).
+    ///
+    /// # Errors
+    /// The expression cannot be read, or its network is beyond the limits.
+    pub fn stated(expression: &str, limits: &TopologyLimits) -> Result<Option<Self>, ExpressionError> {
+        Ok(construction(expression, limits)?.map(|construction| Self { construction, ranks: None }))
+    }
 }
 
 impl SynthesisRequest {
