@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use field::Field;
 
-/// What went wrong with a row, in words.
+/// Reason why a row has no value.
 pub type RowError = Box<dyn Error + Send + Sync>;
 
 /// The cells of a row, in order.
 const CELLS: usize = 6;
-/// How the cell of a command starts; other tables of the page have no such cell.
+/// Start of a command's cell; other tables of the page have no such cell.
 const COMMAND: &str = "| `";
-/// How a command is marked that takes longer than a test should.
+/// Mark of a command that takes longer than a test should.
 const SLOW: &str = "(slow)";
 
 /// A published value and how ours is found.
@@ -32,7 +32,7 @@ const SLOW: &str = "(slow)";
 pub struct Row {
     /// Its line in the page, from 0.
     pub line: usize,
-    /// Where the value is published.
+    /// Table, figure or section that publishes the value.
     pub place: String,
     /// The published value: a number with the digits that were printed, a fraction, or one after `≤` or `≥`.
     pub published: String,
@@ -85,7 +85,7 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Of a program, in a folder that the commands name files from.
+    /// Runs a program in a folder that the commands name files from.
     pub const fn new(canopy: &'a Path, root: &'a Path) -> Self {
         Self { canopy, root, found: Mutex::new(BTreeMap::new()) }
     }
@@ -128,8 +128,8 @@ impl Row {
         Ok((ours - published).abs() <= unit / 2.0 + published.abs() * NEARLY)
     }
 
-    /// The row as a line of the page, with another value of ours.
-    pub fn with_value(&self, page_line: &str, value: &str) -> String {
+    /// A line of the page with another value of ours.
+    pub fn with_value(page_line: &str, value: &str) -> String {
         let mut cells: Vec<String> = page_line.split('|').map(str::to_owned).collect();
         if let Some(cell) = cells.get_mut(3) {
             *cell = format!(" {value} ");
@@ -138,7 +138,7 @@ impl Row {
     }
 }
 
-/// What the page's five digits of a value may be off.
+/// Relative error of a value that is printed with five digits.
 const NEARLY: f64 = 1e-4;
 
 /// Runs `canopy` without any server, and with a data folder of its own.
@@ -167,7 +167,7 @@ fn number(text: &str) -> Result<f64, RowError> {
     if parsed.is_finite() { Ok(parsed) } else { Err(format!("`{text}` is not a number").into()) }
 }
 
-/// What a unit of the last printed digit is worth: 0.01 for `2.17`, 1e-4 for `2.17e-2`.
+/// Worth of a unit of the last printed digit: 0.01 for `2.17`, 1e-4 for `2.17e-2`.
 fn last_digit(text: &str) -> f64 {
     let (digits, power) = text.split_once('e').unwrap_or((text, "0"));
     let after_point = digits.split_once('.').map_or(0, |(_, after)| after.len());
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(rows[0].commands, [["bound", "line:1(complete:3)", "-c", "all-to-all"]]);
         assert!(rows[0].is_slow && rows[0].line == 4 && rows[0].remark == "why");
         let line = PAGE.lines().nth(4).unwrap();
-        assert_eq!(rows[0].with_value(line, "7"), line.replace("0.0217 ", "7 "));
+        assert_eq!(Row::with_value(line, "7"), line.replace("0.0217 ", "7 "));
         assert!(super::rows("| a | `a` |").unwrap_err().to_string().starts_with("line 1: "));
     }
 

@@ -51,7 +51,7 @@ fn commands_give_the_values_of_the_page() -> Result<(), RowError> {
         let value = value?;
         if value != row.ours {
             wrong.push(format!("{}: {} instead of {}", row.place, value, row.ours));
-            lines[row.line] = row.with_value(&lines[row.line], &value);
+            lines[row.line] = Row::with_value(&lines[row.line], &value);
         }
     }
     if std::env::var_os("CANOPY_APPROVE").is_some() {

@@ -41,7 +41,9 @@ fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let page = fs::read_to_string(&page_path)?;
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let runner = seeds::Runner::new(&canopy, root);
-    let (mut agree, mut explained, mut wrong) = (0, 0, 0);
+    let mut agree = 0;
+    let mut explained = 0;
+    let mut wrong = 0;
     for row in seeds::rows(&page)? {
         let text = lines.get(row.line).cloned().unwrap_or_default();
         if options.quick && row.is_slow || options.only.as_ref().is_some_and(|only| !text.contains(only.as_str())) {
@@ -67,7 +69,7 @@ fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
         if options.write
             && let Some(line) = lines.get_mut(row.line)
         {
-            *line = row.with_value(&text, &value);
+            *line = seeds::Row::with_value(&text, &value);
         }
     }
     println!("{agree} as published, {explained} differ with a reason, {wrong} not as the page says");

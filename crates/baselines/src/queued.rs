@@ -84,7 +84,7 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     Ok(task.planned(Shape::Steps(steps)))
 }
 
-/// How long the published baselines take for a message of so many bytes, in picoseconds: until the last chunk came to
+/// Time of a published baseline for a message of `size` bytes, in picoseconds: until the last chunk came to
 /// the end of its way, one phase after the other.
 ///
 /// Every message takes its whole way, also where it brings a rank a chunk again. A plan leaves these out, and may

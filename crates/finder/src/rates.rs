@@ -130,7 +130,7 @@ impl<'a> Rates<'a> {
         Ok(composed.into_iter().chain(iterated).min_by_key(|measured| measured.limit))
     }
 
-    /// Takes work off what is left; whether there is so much.
+    /// Takes work off the budget; false if less is left.
     fn spend(&mut self, work: u64) -> bool {
         let left = self.work_left.checked_sub(work);
         self.work_left = left.unwrap_or(self.work_left);
@@ -225,7 +225,7 @@ fn inner_of(construction: &Construction) -> Option<Construction> {
     }
 }
 
-/// The factors of a product, each so many times.
+/// Factors of a product, each with the number of its copies.
 fn factors(construction: &Construction) -> Option<Vec<(&Construction, u32)>> {
     match construction {
         Construction::Power { n, inner } if *n >= 1 => Some(vec![(inner, *n)]),

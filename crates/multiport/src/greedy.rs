@@ -260,7 +260,7 @@ impl<'a> Growing<'a> {
     fn end_step(&mut self) {
         let Self { wires, is_in, live, new, .. } = self;
         live.append(new);
-        // Whoever has a switch may come to anyone.
+        // A rank beside a switch may reach every other.
         let leads_on = |head: &u32| is_in.get(*head as usize).is_none_or(|is_in| !is_in);
         live.retain(|&node| wires.graph.out(node).iter().any(leads_on));
         self.cursor = (0, 0);

@@ -169,7 +169,7 @@ struct Adder {
 }
 
 impl Adder {
-    /// When so many bytes that a rank has from a time on are added up.
+    /// Time at which a rank has added up `bytes` bytes that it has from `time` on, in picoseconds.
     fn added(&mut self, time: u64, rank: usize, bytes: u64) -> u64 {
         let takes = (u128::from(bytes) * u128::from(PS_PER_SEC)).div_ceil(self.rate.bytes_per_sec().into());
         let free = &mut self.free[rank];

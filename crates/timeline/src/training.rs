@@ -42,7 +42,7 @@ pub enum Resharding {
 pub enum Parallelism {
     /// Every rank has all.
     Replicated {
-        /// Gradients wait until so many bytes of them are there.
+        /// Gradients wait until a bucket has this many bytes.
         bucket_bytes: u64,
     },
     /// Every rank has its share.
@@ -193,7 +193,7 @@ impl List {
         Ok(())
     }
 
-    /// One direction through layers with parameters that are gathered so many layers ahead, if they are gathered.
+    /// One pass through the layers; `None` ahead: parameters are not gathered.
     ///
     /// The allgather of layer `i` waits for the computation of layer `i − ahead − 1`, so that at most `ahead + 1`
     /// layers are in memory. It is listed before the computation of layer `i − ahead`, as runtimes start it.

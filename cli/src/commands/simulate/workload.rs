@@ -46,7 +46,7 @@ struct Epoch {
 }
 
 impl Epoch {
-    /// Iterations in which so many ranks see every sample.
+    /// Iterations of an epoch on `ranks` ranks.
     const fn iterations(self, ranks: u32) -> u64 {
         self.samples.div_ceil(self.batch.saturating_mul(ranks as u64))
     }
@@ -64,7 +64,7 @@ enum Gathers {
 /// One way to run a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Variant {
-    /// Gradients wait until so many bytes of them are there, if they wait.
+    /// Size of a bucket of gradients in bytes; `None` if gradients do not wait.
     bucket_bytes: Option<u64>,
     program: Program,
 }
@@ -102,7 +102,7 @@ impl Stated {
         kinds
     }
 
-    /// The same for so many ranks: every call has the size that simulations count.
+    /// The same workload for a number of ranks: every call has the size that simulations count.
     ///
     /// # Errors
     /// More different calls than are simulated, and sizes over 64 bits.

@@ -165,7 +165,7 @@ pub(super) fn least_load(
     Ok(load)
 }
 
-/// [`least_load`] for whole chunks, so many for each unit of an amount.
+/// [`least_load`] for whole chunks, `chunks` for each unit of an amount.
 pub(super) fn least_chunk_load(
     classes: &[Class],
     chunks: u64,

@@ -12,7 +12,7 @@ const WHOLE_MAX: u64 = 1 << 13;
 const SHARP_MAX: u64 = 40_000;
 /// Gap at which iterations end whose result is made exact.
 const SHARP_GAP: f64 = 1e-9;
-/// Tolerance from which on nobody asks for an exact result.
+/// Tolerance from which on no exact result is needed.
 const SHARP_TOLERANCE: f64 = 1e-6;
 
 /// Solves small programs whole and others by iterations, whose lengths are made exact where that is quick.

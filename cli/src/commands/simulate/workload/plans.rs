@@ -95,7 +95,7 @@ impl Ready {
         }
     }
 
-    /// How long a message of this size takes, in picoseconds.
+    /// Time of a message of this size, in picoseconds.
     fn time_ps(&self, args: &SimulateArgs, size_bytes: u64) -> Result<u64, SimulateError> {
         match &self.judged {
             Judged::Listed(plan) => {
@@ -132,7 +132,7 @@ impl Planned {
     /// Judges the plans that there are.
     ///
     /// # Errors
-    /// There is none, which the first refusal explains; one that is not right; a collective that nobody plans.
+    /// No algorithm has a plan, for the reason of the first refusal; a plan fails its checks; no algorithm plans a collective.
     pub(super) fn judged(args: &SimulateArgs, sources: Vec<Source>, line: &ProgressLine) -> Result<Self, Failure> {
         let (mut entries, mut absent, mut first) = (Vec::new(), Vec::new(), None);
         for Source { algorithm, plans, is_spare } in sources {

@@ -61,7 +61,7 @@ impl<'a> Fitting<'a> {
         fitting
     }
 
-    /// Changes paths, one a move, until no arc has more than its room; `None` after so many moves.
+    /// Changes paths, one a move, until no arc has more than its room; `None` once the moves are spent.
     ///
     /// Each move relieves one overloaded arc: of the paths over it the one whose best alternative costs least takes that. Where
     /// every change costs more than it saves, overloaded arcs get dearer, which leads out of local optima.
