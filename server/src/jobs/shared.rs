@@ -363,6 +363,12 @@ impl Making<'_> {
                 Err(StoreError::Away { .. } | StoreError::Overtaken) if !self.is_over() => {
                     thread::sleep(RETRY_INTERVAL)
                 }
+                // This server stops. Another one makes the plan for those who wait elsewhere.
+                Err(StoreError::Away { .. } | StoreError::Overtaken) => {
+                    table.give_back(claimed.right);
+                    delivery.note_not_stored();
+                    return Some(Ok(delivery));
+                }
                 Err(error) => {
                     tracing::error!(plan = %key, error = chain(&error), "a plan could not be stored");
                     jobs.metrics.count("canopy_plans_not_stored_total", &[]);

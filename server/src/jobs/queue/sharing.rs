@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use canopy_database::Wanted;
+use canopy_planner::chain;
 use canopy_wire::Priority;
 use parking_lot::MutexGuard;
 
@@ -305,7 +306,13 @@ impl Queue {
             if let JobState::Done(outcome) = job.state() {
                 return match &outcome {
                     Ok(delivery) if !delivery.is_stored() => Err(StoreError::Unkept),
-                    Ok(_) | Err(_) => table.note_end(job, &outcome),
+                    Err(failure) => match &**failure {
+                        // This says nothing of the plan: whoever asks is to ask again, not to find it as the end of an operation.
+                        PlanFailure::Jobs(StoreError::Away { reason }) => Err(StoreError::Away { reason: reason.clone() }),
+                        PlanFailure::Jobs(error) => Err(StoreError::Away { reason: chain(error) }),
+                        _ => table.note_end(job, &outcome),
+                    },
+                    Ok(_) => table.note_end(job, &outcome),
                 };
             }
             if job.ties.lock().awaited.is_some() {

@@ -331,10 +331,16 @@ fn a_plan_that_is_made_while_the_database_is_gone_is_stored_once_it_is_back() {
     postgres.kill();
     let refused = end(site.submit("torus:4x3")).unwrap_err();
     assert!(matches!(&*refused, PlanFailure::Jobs(StoreError::Away { .. })), "{refused}");
+    let alone = site.submit_with("torus:4x4", true);
+    let job = Arc::clone(alone.job());
+    end(alone).unwrap_err();
     passes.send(()).unwrap();
     thread::sleep(Duration::from_millis(500));
     postgres.begin();
     let delivery = end(asked).unwrap();
+    let untold = site.jobs.queue.write_down(&job).unwrap_err();
+    assert!(matches!(untold, StoreError::Away { .. }), "the caller is to ask again: {untold}");
+    assert!(site.jobs.operation_elsewhere(&job.operation()).unwrap().is_none(), "no operation has ended so");
     assert!(delivery.warnings.iter().all(|warning| warning.code != NOT_STORED));
     assert_eq!((delivery.cache, site.synthesis_count()), (Cache::Miss, 1));
     wait_until("new plans are made again", || {
