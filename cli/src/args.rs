@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use canopy_proto::v1::{self, PlanRequest, Ratio};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
-use canopy_topology::{Rank, Topology, Transit, closest, renumbering, same_word};
+use canopy_topology::{Rank, Topology, Transit, closest, read_part, renumbering, same_word};
 use clap::ValueEnum;
 
 use crate::blocks::{self, BlockRows};
@@ -86,14 +86,7 @@ fn count_of_32_bits(text: &str) -> Result<u32, String> {
 
 /// Reads a part of a whole: `1/64`, `1%`, `0.01`.
 pub(crate) fn part(text: &str) -> Result<Ratio, String> {
-    const UNITS: [(&str, u64); 2] = [("%", MILLION / 100), ("", MILLION)];
-    const MILLION: u64 = 1_000_000;
-    let number = |digits: &str| digits.trim().parse::<u32>().ok().map(u64::from);
-    let parts = match text.split_once('/') {
-        Some((numerator, denominator)) => number(numerator).zip(number(denominator)),
-        None => scaled(text, &UNITS).map(|millionths| (millionths, MILLION)),
-    };
-    let part = parts.filter(|&(numerator, denominator)| 0 < numerator && numerator < denominator);
+    let part = read_part(text.trim()).filter(|&(numerator, denominator)| 0 < numerator && numerator < denominator);
     let (numerator, denominator) = part.ok_or_else(|| {
         format!("`{text}` is not a fraction; write a value between 0 and 1, such as 1%, 0.01 or 1/100")
     })?;

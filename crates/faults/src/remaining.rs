@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+use canopy_topology::read_part;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::{digits, shown};
+use crate::text::shown;
 
 /// The fraction of its capacity that an element keeps, 0 (gone) to 1 (nothing is missing), in lowest terms.
 ///
@@ -19,7 +20,7 @@ pub struct Remaining {
 
 /// Errors of reading a remaining fraction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not a remaining fraction; write two whole numbers from 0/1 (gone) to 1/1, such as 1/2")]
+#[error("`{found}` is not a remaining fraction; write what is left, such as 1/2, 0.5 or 50%")]
 pub struct RemainingError {
     /// What was found, shortened.
     pub found: String,
@@ -84,15 +85,13 @@ impl fmt::Display for Remaining {
     }
 }
 
-/// Reads two whole numbers with `/` between; they need not be in lowest terms.
+/// Reads `1/2`, `0.5` or `50%`; it need not be in lowest terms.
 impl FromStr for Remaining {
     type Err = RemainingError;
 
     fn from_str(text: &str) -> Result<Self, RemainingError> {
-        let error = || RemainingError { found: shown(text) };
-        let (numerator, denominator) = text.split_once('/').ok_or_else(error)?;
-        let (numerator, denominator) = digits(numerator).zip(digits(denominator)).ok_or_else(error)?;
-        Self::new(numerator, denominator)
+        let read = read_part(text).and_then(|(numerator, denominator)| Self::new(numerator, denominator).ok());
+        read.ok_or_else(|| RemainingError { found: shown(text) })
     }
 }
 
@@ -115,7 +114,7 @@ mod tests {
     #[test]
     fn fractions_are_reduced_compared_and_read_back() {
         let read = |text: &str| text.parse::<Remaining>();
-        assert_eq!(read("2/4"), Remaining::new(1, 2));
+        assert_eq!([read("2/4"), read("0.5"), read("50%")], std::array::from_fn(|_| Remaining::new(1, 2)));
         assert_eq!((read("0/7"), read("5/5")), (Ok(Remaining::GONE), Ok(Remaining::WHOLE)));
         assert!(read("1/3").unwrap() < read("2/5").unwrap());
         let greatest = Remaining::new(u64::MAX - 1, u64::MAX).unwrap();
@@ -126,7 +125,9 @@ mod tests {
 
     #[test]
     fn what_is_no_fraction_is_refused_with_a_remedy() {
-        for text in ["", "1", "1/0", "3/2", "-1/2", "+1/2", "1/2/3", "1/x", "/", "0.5", "99999999999999999999/1"] {
+        for text in
+            ["", "1", "1/0", "3/2", "-1/2", "+1/2", "1/2/3", "1/x", "/", "1.5", "150%", "99999999999999999999/1"]
+        {
             let error = text.parse::<Remaining>().unwrap_err();
             assert!(error.to_string().starts_with(&format!("`{text}` is not a remaining fraction; write")), "{error}");
             assert!(serde_json::from_str::<Remaining>(&format!("\"{text}\"")).is_err());

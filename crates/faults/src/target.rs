@@ -146,8 +146,6 @@ pub enum TargetError {
     Nic { found: String },
     #[error("`{found}` names a NIC, and a GPU is meant; write gpu:HOST:INDEX with the index of the GPU from 0")]
     NotAGpu { found: String },
-    #[error("`*{found}` is not a fraction; write what is left as N/D, such as *1/2")]
-    Fraction { found: String },
     #[error("`{found}` is not a feature; write feature:SWITCH:multicast, :aggregate or :multicast+aggregate")]
     Feature { found: String },
     #[error("{field} cannot be `{found}`; use 1 to {NAME_BYTES_MAX} bytes without white space and `: > = ,`")]
@@ -286,7 +284,7 @@ impl fmt::Display for Loss {
         let target = self.target.to_string();
         f.write_str(&target)?;
         // An id may end like a fraction.
-        if self.remaining.is_gone() && split_fraction(&target).1.is_none() && decimal(&target).is_none() {
+        if self.remaining.is_gone() && split_fraction(&target).1.is_none() {
             return Ok(());
         }
         write!(f, "*{}", self.remaining)
@@ -367,30 +365,20 @@ impl FromStr for Loss {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let (target, fraction) = split_fraction(text);
-        if let Some(found) = decimal(text).map(shown) {
-            return Err(TargetError::Fraction { found });
-        }
         let remaining = fraction.map_or(Ok(Remaining::GONE), str::parse)?;
         Ok(Self { target: target.parse()?, remaining })
     }
 }
 
-/// The text before `*n/d` at its end, and `n/d`, if that is how it ends.
+/// The text before `*1/2`, `*0.5` or `*50%` at its end, and the fraction, if that is how it ends.
 fn split_fraction(text: &str) -> (&str, Option<&str>) {
-    let looks_like_one =
-        |tail: &str| tail.contains('/') && tail.bytes().all(|byte| byte.is_ascii_digit() || byte == b'/');
+    let looks_like_one = |tail: &str| {
+        tail.contains(['/', '.', '%']) && tail.bytes().all(|byte| byte.is_ascii_digit() || b"/.%".contains(&byte))
+    };
     match text.rsplit_once('*') {
         Some((target, tail)) if looks_like_one(tail) => (target, Some(tail)),
         _ => (text, None),
     }
-}
-
-/// The end of a text after its last `*`, if it is a fraction in another notation: `0.5`, `50%`.
-fn decimal(text: &str) -> Option<&str> {
-    let (_, tail) = text.rsplit_once('*')?;
-    let number = tail.strip_suffix('%').unwrap_or(tail);
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !number.is_empty();
-    (is_number && tail.contains(['.', '%'])).then_some(tail)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod limits;
 mod model;
 mod nodelist;
 mod origin;
+mod part;
 mod placement;
 mod plain;
 mod port_graph;
@@ -51,6 +52,7 @@ pub use limits::TopologyLimits;
 pub use model::{Attributes, Link, Node, NodeKind, Topology, is_cluster_name};
 pub use nodelist::{read_nodes, read_nodes_file};
 pub use origin::{Origin, OriginError};
+pub use part::read_part;
 pub use placement::{
     Participants, PlacementError, Slot, devices, hosts_named, names_hosts, own_slots, participants, same_host,
 };

@@ -5,7 +5,7 @@ use crate::generate::families::{BARE_KEY, COMMON_KEYS, LATENCY_KEY};
 use crate::generate::grammar::Argument;
 use crate::quantity::QuantityError;
 use crate::shorten::shorten;
-use crate::spelling::did_you_mean;
+use crate::spelling::{did_you_mean, same_word};
 use crate::units::{Capacity, Latency};
 
 /// What a family or an operator takes.
@@ -24,6 +24,38 @@ impl Takes {
     /// All keys it takes.
     fn all_keys(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().chain(COMMON_KEYS).copied()
+    }
+}
+
+/// Keys by the words that people use for them, for families that have them.
+const MEANT: [(&str, &str); 16] = [
+    ("bandwidth", "bw"),
+    ("degree", "d"),
+    ("gbps", "bw"),
+    ("hosts", "boxes"),
+    ("latency", "lat"),
+    ("machines", "boxes"),
+    ("nodes", "boxes"),
+    ("nodes", "racks"),
+    ("nodes", "hosts"),
+    ("nodes", "n"),
+    ("nvlink", "nv"),
+    ("ports", "d"),
+    ("ranks", "n"),
+    ("servers", "boxes"),
+    ("size", "n"),
+    ("speed", "bw"),
+];
+
+/// Which key was probably meant by one that the family does not have.
+fn suggestion(takes: &Takes, key: &str) -> String {
+    let meant = MEANT.iter().find(|(typed, meant)| same_word(typed, key) && takes.all_keys().any(|one| one == *meant));
+    match meant {
+        Some((_, meant)) => format!("did you mean `{meant}`?"),
+        None => {
+            let keys = takes.all_keys().collect::<Vec<_>>().join(", ");
+            did_you_mean(key, takes.all_keys(), &format!("use {keys}"))
+        }
     }
 }
 
@@ -62,8 +94,7 @@ impl<'a> Arguments<'a> {
                 return Err(ExpressionError::BareValue { family, value: shorten(value), position, example });
             };
             if !takes.keys.contains(&key) && !COMMON_KEYS.contains(&key) {
-                let keys = takes.all_keys().collect::<Vec<_>>().join(", ");
-                let suggestion = did_you_mean(key, takes.all_keys(), &format!("use {keys}"));
+                let suggestion = suggestion(takes, key);
                 return Err(ExpressionError::UnknownKey { family, key: shorten(key), position, suggestion });
             }
             if place == Place::Within && !takes.keys.contains(&key) && key != LATENCY_KEY {

@@ -6,6 +6,7 @@ use crate::generate::error::ExpressionError;
 use crate::generate::grammar::Argument;
 use crate::generate::random_faults;
 use crate::model::Topology;
+use crate::part::read_part;
 use crate::shorten::shorten;
 
 /// What one key says about faults: an item of its list to a fault, `None` if it cannot be read.
@@ -66,10 +67,6 @@ fn link_down(item: &str) -> Option<Fault> {
 
 fn degraded(item: &str) -> Option<Fault> {
     let (link, fraction) = item.split_once('*')?;
-    let (numerator, denominator) = fraction.split_once('/')?;
-    let number = |digits: &str| -> Option<u64> {
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
-    };
-    let (numerator, denominator) = (number(numerator)?, number(denominator)?);
+    let (numerator, denominator) = read_part(fraction)?;
     ends(link).map(|(from, to, both_ways)| Fault::Degrade { from, to, both_ways, numerator, denominator })
 }

@@ -14,6 +14,7 @@ use crate::generate::grammar::Argument;
 use crate::generate::random::SplitMix64;
 use crate::index::{NodeIndex, Rank};
 use crate::model::Topology;
+use crate::part::read_part;
 use crate::shorten::shorten;
 use crate::spelling::did_you_mean;
 
@@ -152,7 +153,7 @@ fn read_count<'a>(item: &'a str, word: &str, value: &str) -> Result<Count<'a>, D
     let (count, left) = match value.split_once('@') {
         None => (value, None),
         Some(_) if !kind.can_be_slow() => return Err(DrawError::NeverSlow { kind: kind.word() }),
-        Some((count, left)) => (count, Some(fraction(left).ok_or(DrawError::Unreadable)?)),
+        Some((count, left)) => (count, Some(read_part(left).ok_or(DrawError::Unreadable)?)),
     };
     if count.is_empty() || !count.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(DrawError::Unreadable);
@@ -165,11 +166,6 @@ fn unknown(word: &str) -> DrawError {
     DrawError::UnknownKind {
         suggestion: did_you_mean(word, words.iter().copied(), &format!("use {}", words.join(", "))),
     }
-}
-
-fn fraction(text: &str) -> Option<(u64, u64)> {
-    let (numerator, denominator) = text.split_once('/')?;
-    Some((number(numerator)?, number(denominator)?))
 }
 
 /// Plain decimal digits.

@@ -362,10 +362,9 @@ fn mistakes_are_told_with_their_position() {
         ("ring", "`ring` needs a number of ranks, as in `ring:8`"),
         ("torus:bw=1GB/s", "`torus` needs extents, as in `torus:4x4x4`"),
         ("fat-tree", "`fat-tree` needs `k`, as in `fat-tree:k=4,oversub=1`"),
-        (
-            "ring:8,bandwidth=1",
-            "position 8: `ring` has no key `bandwidth`; use bw, dir, lat, down, nodes-down, degrade, faults, host, nicforward",
-        ),
+        ("ring:8,bandwidth=1", "position 8: `ring` has no key `bandwidth`; did you mean `bw`?"),
+        ("dgx-h100:nodes=2", "position 10: `dgx-h100` has no key `nodes`; did you mean `boxes`?"),
+        ("gb200-nvl72:nodes=2", "position 13: `gb200-nvl72` has no key `nodes`; did you mean `racks`?"),
         (
             "dgx-a100:boxes=2,bw=1GB/s",
             "position 18: `dgx-a100` has no key `bw`; use boxes, gpus, nv, nics, nic, nvls, sharp, lat, down, nodes-down, degrade, faults, host, nicforward",
