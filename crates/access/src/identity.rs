@@ -53,16 +53,19 @@ pub struct Identity {
 pub enum Denied {
     #[error("what {identity} showed has expired; show what is valid now")]
     Expired { identity: String },
-    #[error(
-        "{identity} may not call {method}; ask an administrator for a role that may (viewer, planner, fault-reporter, operator, admin)"
-    )]
-    Method { identity: String, method: String },
+    #[error("{identity} may not call {method}; ask an administrator for a role that may{}", among(roles))]
+    Method { identity: String, method: String, roles: Vec<&'static str> },
     #[error("{identity} may not call {method} for tenant `{tenant}`; name one of its own tenants, or none")]
     Tenant { identity: String, method: String, tenant: String },
     #[error(
         "{method} changes what all tenants share, and {identity} acts for `{tenant}`; call it with a grant that is not for a tenant"
     )]
     Shared { identity: String, method: String, tenant: String },
+}
+
+/// `: operator or admin`.
+fn among(roles: &[&str]) -> String {
+    if roles.is_empty() { String::new() } else { format!(": {}", roles.join(" or ")) }
 }
 
 impl Identity {
@@ -85,7 +88,9 @@ impl Identity {
         }
         let mut granted = self.grants.iter().filter(|grant| grant.methods.has(method)).peekable();
         if granted.peek().is_none() {
-            return Err(Denied::Method { identity, method: method.to_owned() });
+            let may = |role: &Standard| role.methods().has(method);
+            let roles = Standard::ALL.into_iter().filter(may).map(Standard::name).collect();
+            return Err(Denied::Method { identity, method: method.to_owned(), roles });
         }
         let is_shared = crate::method::method(method).is_some_and(|method| method.shared);
         let mut tenants = granted.filter_map(|grant| grant.tenants.choose(wanted));
@@ -136,7 +141,8 @@ mod tests {
         assert_eq!(caller.admit(LIST, Some(&blue), 0), Ok(Some(blue.clone())));
         assert!(matches!(caller.admit(PLAN, Some(&blue), 0), Err(Denied::Tenant { .. })));
         assert!(matches!(caller.admit(LIST, Some(&green), 0), Err(Denied::Tenant { .. })));
-        assert!(matches!(caller.admit("canopy.v1.ServerAdmin/Drain", None, 0), Err(Denied::Method { .. })));
+        let refused = caller.admit("canopy.v1.ServerAdmin/Drain", None, 0).unwrap_err();
+        assert!(refused.to_string().ends_with("ask an administrator for a role that may: admin"), "{refused}");
         assert!(matches!(caller.admit("nothing/at.all", None, 0), Err(Denied::Method { .. })));
         assert!(matches!(caller.admit(PLAN, None, 100), Err(Denied::Expired { .. })));
     }
