@@ -19,6 +19,8 @@ pub enum ClientError {
     Unreachable { address: ServerAddress, cause: tonic::transport::Error },
     #[error("the token would go to {address} as plain text; use https://, or a Unix socket")]
     PlainToken { address: ServerAddress },
+    #[error("the server speaks TLS, and was called without; write https:// before its address")]
+    SpeaksTls,
     #[error("the path of the socket {address} is not UTF-8; use a path in UTF-8")]
     PathNotText { address: ServerAddress },
     #[error("{0}")]
@@ -44,7 +46,8 @@ impl ClientError {
             Self::Unreachable { .. } | Self::Lost { .. } => ErrorClass::Busy,
             Self::Refused(refusal) => refusal.class,
             Self::Deadline { .. } => ErrorClass::Deadline,
-            Self::PlainToken { .. } | Self::PathNotText { .. } | Self::Write(_) | Self::Read(_) => ErrorClass::Input,
+            Self::PlainToken { .. } | Self::PathNotText { .. } | Self::SpeaksTls => ErrorClass::Input,
+            Self::Write(_) | Self::Read(_) => ErrorClass::Input,
             Self::Content(_) | Self::Protocol { .. } => ErrorClass::Fault,
         }
     }
@@ -58,6 +61,7 @@ impl ClientError {
             Self::Refused(refusal) => refusal.may_be_retried,
             Self::PlainToken { .. }
             | Self::PathNotText { .. }
+            | Self::SpeaksTls
             | Self::Deadline { .. }
             | Self::Content(_)
             | Self::Protocol { .. }
@@ -116,9 +120,18 @@ fn in_short(cause: &(dyn Error + 'static)) -> String {
     if let Some(text) = texts.iter().find_map(|text| text.strip_prefix("failed to lookup address information: ")) {
         return format!("host not found ({text})");
     }
+    if texts.iter().any(|text| text.contains("UnknownIssuer")) {
+        return "its certificate is signed by none that is trusted here; name the signer with `--ca` (CANOPY_CA)"
+            .to_owned();
+    }
     texts.dedup();
     texts.retain(|text| text != "transport error");
     if texts.is_empty() { cause.to_string() } else { texts.join(": ") }
+}
+
+/// Whether the answer was none of HTTP/2. Servers with TLS send an alert, which reads as a frame of more than a megabyte.
+fn is_tls_record(cause: &dyn Error) -> bool {
+    cause.to_string().contains("frame with invalid size")
 }
 
 /// Reads a status: a refusal if the server sent it, otherwise the state of the connection.
@@ -133,6 +146,7 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
             Some(limit) if causes.iter().any(|cause| cause.is::<tonic::TimeoutExpired>()) => {
                 ClientError::Deadline { limit }
             }
+            _ if is_tls_record(*last) => ClientError::SpeaksTls,
             _ => ClientError::Lost { message: last.to_string() },
         };
     }

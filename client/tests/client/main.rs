@@ -5,3 +5,4 @@
 mod download;
 mod scripted;
 mod stream;
+mod tls;
