@@ -3,48 +3,26 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use canopy_server::{
-    MaintenanceCommand, ServerFlags, StartError, check_config, flush_log, print_sample, run_maintenance, run_server,
-};
-use clap::{Parser, Subcommand};
+use canopy_server::{ServerCommand, ServerFlags, StartError, flush_log, run_command, run_server};
+use clap::Parser;
 
 /// Serves plans for collective communication over gRPC (canopy.v1).
 #[derive(Debug, Parser)]
 #[command(name = "canopyd", version)]
 struct Arguments {
-    /// Print a configuration file with every key, its default and its meaning, then exit.
+    /// Print a configuration file, as the command print-config does, then exit.
     #[arg(long)]
     print_config: bool,
     #[command(flatten)]
     server: ServerFlags,
     #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Check the configuration without starting, and print the effective settings.
-    CheckConfig {
-        /// Leave out the files of rules, tokens and certificates that it names: they are elsewhere.
-        #[arg(long)]
-        without_files: bool,
-    },
-    #[command(flatten)]
-    Maintenance(MaintenanceCommand),
+    command: Option<ServerCommand>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match arguments.command {
-        _ if arguments.print_config => print(&print_sample()),
-        Some(Command::CheckConfig { without_files }) => match check_config(arguments.server, !without_files) {
-            Ok(text) => print(&text),
-            Err(error) => {
-                let _unread = writeln!(io::stderr(), "canopyd: {error}");
-                ExitCode::from(2)
-            }
-        },
-        Some(Command::Maintenance(command)) => maintain(&command, arguments.server),
+    match if arguments.print_config { Some(ServerCommand::PrintConfig) } else { arguments.command } {
+        Some(command) => work(&command, arguments.server),
         None => {
             canopy_allocator::begin_again_thriftily();
             serve(arguments.server)
@@ -52,11 +30,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn maintain(command: &MaintenanceCommand, flags: ServerFlags) -> ExitCode {
-    match run_maintenance(command, flags, &mut io::stdout()) {
+fn work(command: &ServerCommand, flags: ServerFlags) -> ExitCode {
+    match run_command(command, flags, &mut io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _unread = writeln!(io::stderr(), "canopyd: {}", error.describe());
+            let _unread = writeln!(io::stderr(), "canopyd: {error}");
             ExitCode::from(error.exit_status())
         }
     }
@@ -75,12 +53,5 @@ fn serve(flags: ServerFlags) -> ExitCode {
                 _ => 4,
             })
         }
-    }
-}
-
-fn print(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(4),
     }
 }

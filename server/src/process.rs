@@ -85,7 +85,7 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
 ///
 /// # Errors
 /// What would keep a server from starting.
-pub fn check_config(flags: ServerFlags, reads_files: bool) -> Result<String, StartError> {
+pub(crate) fn check_config(flags: ServerFlags, reads_files: bool) -> Result<String, StartError> {
     let settings = flags.into_settings()?;
     let telemetry = settings.telemetry()?;
     let options = settings.clone().into_options()?;

@@ -1,25 +1,39 @@
-//! `canopy serve`: runs the server in the foreground.
+//! `canopy serve`: runs the server in the foreground, or works on its settings and data.
+
+use std::io;
 
 use canopy_client::ErrorClass;
-use canopy_server::{ServerFlags, StartError, run_server};
+use canopy_server::{ServerCommand, ServerFlags, StartError, run_command, run_server};
 
 use crate::exit::Failure;
 
-/// Run a server in the foreground, as canopyd does
+/// Run a server in the foreground, as canopyd does, or check its settings and data
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   canopy serve --dev
   canopy serve --tls-certificate server.pem --tls-key server.key --access access.toml --listen 0.0.0.0:7423
+  canopy serve print-config > canopyd.toml
+  canopy serve --config canopyd.toml check-config
+  canopy serve --data-dir /var/lib/canopy restore plans.canopy
 
-It ends in order on SIGTERM or Ctrl-C, and at once on the second.")]
+It ends in order on SIGTERM or Ctrl-C, and at once on the second. Its commands do without a running server: options stand
+before them.")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     server: ServerFlags,
+    #[command(subcommand)]
+    command: Option<ServerCommand>,
 }
 
-/// Serves until asked to stop.
+/// Serves until asked to stop, or does what is asked instead.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
+    if let Some(command) = &args.command {
+        return run_command(command, args.server, &mut io::stdout()).map_err(|error| {
+            let class = ErrorClass::ALL.into_iter().find(|class| class.exit_status() == error.exit_status());
+            Failure::new(class.unwrap_or(ErrorClass::Fault), error.to_string())
+        });
+    }
     run_server(args.server).map_err(|error| {
         let class = match error.start_error() {
             Some(StartError::Config(_) | StartError::Credentials(_)) => ErrorClass::Input,
