@@ -5,7 +5,7 @@ mod watch;
 use std::time::Duration;
 
 use canopy_client::RequestId;
-use canopy_proto::v1::{Lease, ListLeasesRequest, ReleaseLeaseRequest, RenewLeaseRequest};
+use canopy_proto::v1::{GetLeaseRequest, Lease, ListLeasesRequest, ReleaseLeaseRequest, RenewLeaseRequest};
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name
 use crate::exit::Failure;
 use crate::output::print_member;
 use crate::stdout::print;
+use crate::table::count;
 
 /// Leases of jobs on plans: list, watch, renew, release
 #[derive(Debug, Subcommand)]
@@ -24,6 +25,7 @@ plans again and notifies the job's watchers.
 Examples:
   canopy leases list --filter 'replanned=true'
   canopy leases watch --job 17
+  canopy leases show --job 17
   canopy leases renew leases/0000019abc012345 --ttl 2h
   canopy leases release --job 17")]
 pub(crate) enum LeasesCommand {
@@ -33,18 +35,39 @@ Fields: name, job, topology, priority, replanned, created, expires. Newest first
     List(ListArgs),
     /// Follow changes of leases, one line each
     Watch(watch::WatchArgs),
-    /// Extend a lease from now on
+    /// Show a lease, or all of a job, with each of its plans
+    Show(ShowArgs),
+    /// Extend a lease, or all of a job, from now on
     Renew(RenewArgs),
     /// End a lease, or all of a job
     Release(ReleaseArgs),
 }
 
+/// Which leases are meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Lease, such as leases/0000019abc012345
+    #[arg(value_name = "LEASE", required_unless_present = "job", conflicts_with = "job")]
+    lease: Option<String>,
+    /// All leases of this job
+    #[arg(long, value_name = "J")]
+    job: Option<String>,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 /// Arguments of `renew`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RenewArgs {
-    /// Lease, such as leases/0000019abc012345
-    #[arg(value_name = "LEASE")]
-    lease: String,
+    #[command(flatten)]
+    which: Which,
     /// How long it lasts from now on, such as 2h [default: as before]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     ttl: Option<Duration>,
@@ -55,12 +78,8 @@ pub(crate) struct RenewArgs {
 /// Arguments of `release`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReleaseArgs {
-    /// Lease, such as leases/0000019abc012345
-    #[arg(value_name = "LEASE", required_unless_present = "job", conflicts_with = "job")]
-    lease: Option<String>,
-    /// All leases of this job
-    #[arg(long, value_name = "J")]
-    job: Option<String>,
+    #[command(flatten)]
+    which: Which,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -106,6 +125,27 @@ impl Row {
         }
     }
 
+    /// Lines for people: the lease, and each of its plans.
+    fn readable(&self) -> Vec<String> {
+        let expires = self.expires.as_deref().unwrap_or_default();
+        let mut lines = vec![format!("{} of job {}, until {expires}, on {}", self.name, self.job, self.topology)];
+        for (item, plan) in self.plans.iter().enumerate() {
+            let stands = match &plan.current {
+                None => format!("lost{}", plan.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default()),
+                Some(current) if *current == plan.original => "original".to_owned(),
+                Some(current) => format!("replanned: {current}"),
+            };
+            let left = if plan.survivors.is_empty() {
+                String::new()
+            } else {
+                format!(", {} left", count(plan.survivors.len(), "rank"))
+            };
+            let goes_on = if plan.replanning { ", and is planned again" } else { "" };
+            lines.push(format!("  {item}  {}  {stands}{left}{goes_on}", plan.original));
+        }
+        lines
+    }
+
     /// How its plans stand, in a word each.
     fn standing(&self) -> String {
         let word = |plan: &PlanRow| match &plan.current {
@@ -123,6 +163,7 @@ pub(crate) async fn run(command: LeasesCommand) -> Result<(), Failure> {
     match command {
         LeasesCommand::List(args) => list_leases(&args).await,
         LeasesCommand::Watch(args) => watch::run(&args).await,
+        LeasesCommand::Show(args) => show(&args).await,
         LeasesCommand::Renew(args) => renew(&args).await,
         LeasesCommand::Release(args) => release(&args).await,
     }
@@ -152,20 +193,68 @@ async fn renew(args: &RenewArgs) -> Result<(), Failure> {
     args.common.server.require_server().await?;
     let ttl = args.ttl.map(prost_types::Duration::try_from).transpose();
     let ttl = ttl.map_err(|_| Failure::input("--ttl is too long"))?;
-    let request = RenewLeaseRequest { name: full_name("leases/", &args.lease), ttl };
-    let lease = ask(&args.common, async |client, left| client.renew_lease(request.clone(), left).await);
-    let lease = Row::of(lease.await?);
-    if args.common.json {
-        return print_member("leases renew", "lease", lease);
+    let mut renewed = Vec::new();
+    for lease in args.which.found(&args.common).await? {
+        let request = RenewLeaseRequest { name: lease.name, ttl };
+        let lease = ask(&args.common, async |client, left| client.renew_lease(request.clone(), left).await);
+        renewed.push(Row::of(lease.await?));
     }
-    print(&format!("{} lasts until {}", lease.name, lease.expires.unwrap_or_default()))
+    match renewed.as_slice() {
+        [lease] if args.common.json && args.which.lease.is_some() => {
+            return print_member("leases renew", "lease", lease);
+        }
+        all if args.common.json => return print_member("leases renew", "leases", all),
+        _ => {}
+    }
+    let lines =
+        renewed.into_iter().map(|lease| format!("{} lasts until {}", lease.name, lease.expires.unwrap_or_default()));
+    print(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+impl Which {
+    /// The leases that are meant.
+    ///
+    /// # Errors
+    /// There is none, or the server did not answer.
+    async fn found(&self, common: &CommonArgs) -> Result<Vec<Lease>, Failure> {
+        if let Some(lease) = &self.lease {
+            let request = GetLeaseRequest { name: full_name("leases/", lease) };
+            return Ok(vec![ask(common, async |client, left| client.get_lease(request.clone(), left).await).await?]);
+        }
+        let job = self.job.as_deref().unwrap_or_default();
+        let (mut leases, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let filter = format!("job={job}");
+            let request = ListLeasesRequest { filter, page_token, ..ListLeasesRequest::default() };
+            let page = ask(common, async |client, left| client.list_leases(request.clone(), left).await).await?;
+            leases.extend(page.leases);
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                break;
+            }
+        }
+        if leases.is_empty() {
+            return Err(Failure::input(format!("job `{job}` holds no lease"))
+                .help("`canopy leases list` shows those that there are"));
+        }
+        Ok(leases)
+    }
+}
+
+async fn show(args: &ShowArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
+    let leases: Vec<Row> = args.which.found(&args.common).await?.into_iter().map(Row::of).collect();
+    if args.common.json {
+        return print_member("leases show", "leases", leases);
+    }
+    print(&leases.iter().flat_map(Row::readable).collect::<Vec<_>>().join("\n"))
 }
 
 async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
     args.common.server.require_server().await?;
     let request = ReleaseLeaseRequest {
-        name: args.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
-        job: args.job.clone().unwrap_or_default(),
+        name: args.which.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
+        job: args.which.job.clone().unwrap_or_default(),
         request_id: RequestId::random().to_string(),
     };
     let reply = ask(&args.common, async |client, left| client.release_lease(request.clone(), left).await);

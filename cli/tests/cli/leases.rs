@@ -58,6 +58,11 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
     assert!(table.stdout.contains("replanned"), "{table:?}");
     let name = lease["name"].as_str().unwrap();
     assert_eq!(workspace.json(&format!("leases renew {name} --ttl 2h --json"))["lease"]["name"], name);
+    assert_eq!(workspace.json("leases renew --job 17 --ttl 2h --json")["leases"][0]["name"], name);
+    let shown = workspace.text("leases show --job 17");
+    assert!(shown.contains(name) && shown.contains("replanned: plans/"), "{shown}");
+    assert_eq!(workspace.json(&format!("leases show {name} --json"))["leases"][0]["job"], "17");
+    workspace.refused("leases show --job 18", 2, &["job `18` holds no lease", "canopy leases list"]);
     let released = workspace.run("release --job 17 --dir job --lease --strict");
     assert_eq!(released.status, Some(0), "{released:?}");
     assert!(!workspace.path("job").exists());
