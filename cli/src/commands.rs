@@ -28,6 +28,7 @@ mod run;
 #[cfg(feature = "embedded")]
 mod serve;
 mod simulate;
+mod start;
 #[cfg(feature = "embedded")]
 mod tokens;
 mod top;
@@ -75,6 +76,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Start(start::StartArgs),
     Plan(plan::PlanArgs),
     PlanJob(plan::job::PlanJobArgs),
     PlanMoving(plan::moving::PlanMovingArgs),
@@ -148,6 +150,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Plans",
         &[
+            "start",
             "plan",
             "plan-job",
             "plan-moving",
@@ -226,6 +229,7 @@ impl Cli {
             applied => applied?,
         }
         match self.command {
+            Command::Start(args) => interruptible(start::run(args)),
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::PlanJob(args) => interruptible(plan::job::run(args)),
             Command::PlanMoving(args) => interruptible(plan::moving::run(args)),
@@ -318,6 +322,11 @@ pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
         "topo" | "network" => Some("use `canopy topology`"),
         "clusters" => Some("use `canopy cluster list`"),
         "families" => Some("use `canopy topology families`"),
+        "restore" => Some("use `canopy serve restore FILE` where the server's data is, while it is stopped"),
+        "migrate" => Some("use `canopy serve migrate` where the server's data is, while it is stopped"),
+        "check-config" => Some("use `canopy serve --config FILE check-config`"),
+        "print-config" => Some("use `canopy serve print-config`"),
+        "events" => Some("use `canopy leases watch`"),
         _ => None,
     }
 }

@@ -15,10 +15,9 @@ use canopy_topology::{
     read_nodes_file, to_yaml,
 };
 
-use crate::calibration;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
-use crate::messages;
+use crate::{around, calibration, messages};
 
 /// Largest plan file that is read.
 pub(crate) const PLAN_BYTES_MAX: usize = 1 << 30;
@@ -70,6 +69,12 @@ pub(crate) fn source(text: &str) -> Result<Source, Failure> {
             }
             Ok(part.map_or(Source::Stored, Source::Cluster))
         }
+        (Err(ReadFailure::Missing), _) if text.split_once(',').is_some_and(|(file, _)| Path::new(file).is_file()) => {
+            let (file, keys) = text.split_once(',').unwrap_or((text, ""));
+            Err(Failure::input(format!("{file} is a file, and takes no keys such as `{}`", shortened(keys))).help(
+                "take elements away from it with `--fault`, such as `--fault link:A=B` or `--fault 'link:A>B*1/2'`",
+            ))
+        }
         (Err(ReadFailure::Missing), _) if looks_like_path(text) => {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
                 .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
@@ -86,6 +91,19 @@ fn measured(name: &str, input: TopologyInput) -> Result<Source, Failure> {
     let topology = overlay.apply(&described).map_err(|error| Failure::input(format!("{name}: {}", words(&error))))?;
     let content = to_yaml(&topology).into_bytes().into();
     Ok(Source::Here(TopologyInput::Document { kind: None, content }))
+}
+
+/// T as it is described, where `--calibration` changes it; `None` where nothing does.
+pub(crate) fn described(text: &str) -> Result<Option<Topology>, Failure> {
+    if calibration::overlay().is_none() {
+        return Ok(None);
+    }
+    let input = match read_file(Path::new(text), limits()?.bytes_max) {
+        Ok(bytes) => text_of_file(bytes),
+        Err(ReadFailure::Missing) => TopologyInput::Expression(completed(text)?),
+        Err(ReadFailure::Other(failure)) => return Err(failure),
+    };
+    read(text, &input, Deadline::after(None)).map(Some)
 }
 
 /// The nodes of a job, as a list or a file of them; none if neither is given.
@@ -135,19 +153,19 @@ fn text_of_file(bytes: Vec<u8>) -> TopologyInput {
     TopologyInput::Document { kind: None, content: bytes.into() }
 }
 
-/// Builds the topology T stands for, with warnings of its importer on standard error: one that can be searched.
+/// Builds the topology that a text stands for, with warnings of its importer on standard error: one that can be searched.
 pub(crate) fn topology(text: &str) -> Result<Topology, Failure> {
-    topology_until(text, Deadline::after(None))
+    read_within(text, &unread(text)?, &limits()?.searched(), Deadline::after(None))
 }
 
-/// The same within a deadline.
+/// What `--fault` leaves of T, one that can be searched, within a deadline.
 pub(crate) fn topology_until(text: &str, deadline: Deadline) -> Result<Topology, Failure> {
-    read_within(text, &unread(text)?, &limits()?.searched(), deadline)
+    around::left_of(read_within(text, &unread(text)?, &limits()?.searched(), deadline)?)
 }
 
 /// The same of any size.
 pub(crate) fn large_topology_until(text: &str, deadline: Deadline) -> Result<Topology, Failure> {
-    read(text, &unread(text)?, deadline)
+    around::left_of(read(text, &unread(text)?, deadline)?)
 }
 
 /// Reads a topology document; `name` is where it came from.

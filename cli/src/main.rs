@@ -4,6 +4,8 @@
 //! command prints for machines stands in `output`, what it does in `commands`.
 
 mod args;
+mod around;
+mod axis;
 mod blocks;
 mod calibration;
 mod certificate;

@@ -9,6 +9,7 @@ use canopy_synth::{Algorithm, Stop};
 use canopy_topology::{Rate, Topology, TopologyLimits, generate};
 
 use crate::args::CollectiveArgs;
+use crate::around;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
@@ -78,6 +79,7 @@ impl Subject {
                 return Err(Failure::input(format!("{text} is a plan, and says itself what it does"))
                     .help("leave out --collective and --root, or give a network"));
             }
+            around::none_of_plan(text)?;
             return Judged::of_file(text, &bytes).map(Self::from);
         }
         let kind = collective.equal_kind();
@@ -209,6 +211,7 @@ fn made(
         root,
         algorithm,
         // All else as `canopy plan` has it, so that both make one plan.
+        faults: around::losses().to_vec(),
         ..Request::of(input::unread(name)?, kind)
     };
     let stop = || deadline.is_past();

@@ -5,16 +5,16 @@ use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_wire::{collective_of_wire, collective_on_the_wire, topology_on_the_wire};
 
-use crate::calibration;
 use crate::exit::Failure;
 use crate::input::{self, Part, Source};
+use crate::{around, calibration};
 
-/// The topology argument T on the wire: a file's text, or an expression that the server reads.
+/// What `--fault` leaves of the topology argument T, on the wire: a file's text, or an expression that the server reads.
 pub(crate) fn topology(text: &str) -> Result<v1::TopologySource, Failure> {
-    Ok(on_the_wire(text, &input::source(text)?))
+    Ok(around::on_the_wire(on_the_wire(text, &input::source(text)?)))
 }
 
-/// The same where T has been looked at already.
+/// T where it has been looked at already.
 pub(crate) fn on_the_wire(text: &str, source: &Source) -> v1::TopologySource {
     match source {
         Source::Stored => v1::TopologySource { source: Some(v1::topology_source::Source::Id(text.to_owned())) },
@@ -65,6 +65,8 @@ pub(crate) fn in_users_words(error: ClientError, topology: &str) -> ClientError 
         ("topology.expression", topology),
         ("topology.document", topology),
         ("topology.cluster.nodes", topology),
+        ("topology.punctured.faults", "--fault"),
+        ("topology.punctured.base", topology),
         ("cluster", topology),
         ("collective.kind", "--collective"),
         ("collective.root", "--root"),

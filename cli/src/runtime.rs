@@ -1,5 +1,6 @@
 //! Runtimes that plans are for, and the files that they read.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use canopy_plan::{ExecutorProfile, Format, Instances, Target, TargetOptions, UnknownExecutorProfile};
@@ -18,6 +19,17 @@ pub(crate) fn format_name(format: v1::OutputFormat) -> &'static str {
 pub(crate) fn format_help() -> String {
     let names = Format::ALL.map(Format::name);
     format!("Format of the file: {}", joined(&names, "or"))
+}
+
+/// The same where the format need not be named.
+pub(crate) fn optional_format_help() -> String {
+    format!("{} [default: what --profile reads, or msccl-xml for FILE.xml, else json]", format_help())
+}
+
+/// The format of a file: the one that is named, else what the runtime reads, else what the name of the file says.
+pub(crate) fn format_of(format: Option<Format>, runtime: Option<RuntimeProfile>, file: Option<&Path>) -> Format {
+    let is_xml = || file?.extension().filter(|ending| ending.eq_ignore_ascii_case("xml")).map(|_| Format::MscclXml);
+    format.or_else(|| runtime?.format()).or_else(is_xml).unwrap_or(Format::Json)
 }
 
 /// What help says of an option that names a runtime which a file is made for.

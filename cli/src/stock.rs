@@ -3,12 +3,12 @@
 use std::fmt;
 
 use canopy_canonical::boxes;
-use canopy_nccl::{Algorithm, Protocol, Seen, Stock, Timed, Version};
+use canopy_nccl::{Algorithm, Maker, Protocol, Seen, Stock, Timed, Version};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Stop;
 use canopy_topology::{Rate, Topology};
 
-use crate::exit::words;
+use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::nvls::Ceilings;
 
@@ -54,6 +54,17 @@ pub(crate) fn stock_of(library: Library, topology: &Topology) -> Result<(Stock, 
     seen.machine.has_collnet = library.has_collnet;
     let stock = seen.stock(library.version).map_err(|missing| missing.to_string())?;
     Ok((stock, seen))
+}
+
+/// Why there is no model, and what to do about it.
+pub(crate) fn no_model(library: Library, reason: &str, topology: &Topology) -> Failure {
+    let is_of_amd = Seen::of(topology, &boxes(topology)).is_ok_and(|seen| matches!(seen.maker, Maker::Amd(_)));
+    let help = if is_of_amd && library.version != Some(Version::Rccl2_21) {
+        "use rccl-2.21, or `--to rccl` for a table"
+    } else {
+        "compose the network with `canopy topology compose`, or add `box` to its ranks"
+    };
+    Failure::input(format!("{library} has no model of this network: {reason}")).help(help)
 }
 
 /// A library on the machines of a plan's network: what it takes for the plan's collective, and how long that takes.

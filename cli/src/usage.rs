@@ -1,21 +1,52 @@
 //! What the parser of command lines objects to, in one line and a line of help.
 
+use canopy_topology::closest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
 
-use crate::commands::hint_for;
+use crate::commands::{command, hint_for};
 use crate::exit::Failure;
 use crate::table::joined;
 
+/// Options by the words that people type for them, for commands that have them.
+const MEANT: [(&str, &str); 20] = [
+    ("--addr", "--server"),
+    ("--address", "--server"),
+    ("--algo", "--algorithm"),
+    ("--format", "--to"),
+    ("--fraction", "--remaining"),
+    ("--hosts", "--boxes"),
+    ("--hosts", "--nodes"),
+    ("--k", "--degree"),
+    ("--machines", "--boxes"),
+    ("--machines", "--nodes"),
+    ("--message-size", "--size"),
+    ("--nodelist", "--nodes"),
+    ("--nodes", "--boxes"),
+    ("--op", "--collective"),
+    ("--ports", "--degree"),
+    ("--runtime", "--profile"),
+    ("--timeout", "--deadline"),
+    ("--to", "--format"),
+    ("--token", "--token-file"),
+    ("--url", "--server"),
+];
+
 /// Options that people expect, and what to write instead.
-const EXPECTED: [(&str, &str); 9] = [
+const EXPECTED: [(&str, &str); 14] = [
     ("--boxes", "write it in the expression: `dgx-a100:boxes=2`"),
     ("--nodes", "write it in the expression: `dgx-a100:boxes=4`"),
     ("--gpus", "write it in the expression: `dgx-a100:boxes=2,gpus=8`"),
     ("--bandwidth", "write it in the expression: `ring:8,bw=25GB/s`"),
+    ("--latency", "write it in the expression: `ring:8,lat=700ns`"),
+    ("--down", "write it in the expression: `ring:8,down=0-1`, or report it: `canopy faults report`"),
+    ("--fault", "write it in the expression: `ring:8,down=0-1`, or report it: `canopy faults report`"),
     ("--link-down", "write it in the expression: `ring:8,down=0-1`, or report it: `canopy faults report`"),
     ("--node-down", "write it in the expression: `ring:8,nodes-down=3`, or report it: `canopy faults report`"),
     ("--degrade", "write it in the expression: `ring:8,degrade=0-1*1/2`, or report it: `canopy faults report`"),
+    ("--fraction", "write it behind the fault: `nic:gpu01:3*1/2` or `ring:8,degrade=0-1*1/2`"),
     ("--partition", "name the topology itself, T"),
+    ("--topology", "name the topology itself, T"),
     ("--runtime", "name the runtime with `--profile`"),
 ];
 
@@ -26,24 +57,22 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
     let (message, help) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = text(error, ContextKind::InvalidSubcommand);
-            let help = suggestion(error, ContextKind::SuggestedSubcommand)
-                .or_else(|| hint_for(&word).map(str::to_owned))
+            let help = hint_for(&word)
+                .map(str::to_owned)
+                .or_else(|| suggestion(error, ContextKind::SuggestedSubcommand))
                 .unwrap_or_else(|| format!("`{path} --help` lists all commands"));
             (format!("unknown command `{word}`"), help)
         }
         ErrorKind::UnknownArgument => {
             let word = text(error, ContextKind::InvalidArg);
-            let expected = EXPECTED.iter().find(|(option, _)| *option == word);
-            let help = expected
-                .map(|(_, help)| (*help).to_owned())
-                .or_else(|| suggestion(error, ContextKind::SuggestedArg))
-                .unwrap_or(see);
+            let help = help_for_unknown(command_at(&command(), &path), &word).unwrap_or(see);
             let what = if word.starts_with('-') { "unknown option" } else { "unexpected argument" };
             (format!("{what} `{word}`"), help)
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = list(error, ContextKind::InvalidArg);
-            (format!("`{path}` needs {}", quoted(&missing)), see)
+            let help = missing.first().and_then(|name| help_for_missing(command_at(&command(), &path)?, name));
+            (format!("`{path}` needs {}", quoted(&missing)), help.unwrap_or(see))
         }
         ErrorKind::InvalidValue => {
             let (option, value) = (option(error), text(error, ContextKind::InvalidValue));
@@ -75,13 +104,56 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
     Failure::input(message).help(help)
 }
 
+/// The command that these words name, `canopy plans list`.
+fn command_at<'a>(root: &'a Command, path: &str) -> Option<&'a Command> {
+    path.split(' ').skip(1).try_fold(root, |command, name| command.find_subcommand(name))
+}
+
+/// What to type instead of an option that the command does not have.
+fn help_for_unknown(command: Option<&Command>, word: &str) -> Option<String> {
+    let args = command.into_iter().flat_map(Command::get_arguments).filter(|arg| !arg.is_hide_set());
+    let options: Vec<String> = args.filter_map(Arg::get_long).map(|long| format!("--{long}")).collect();
+    let has = |option: &str| options.iter().any(|one| one == option);
+    let meant = MEANT.iter().find(|(typed, meant)| *typed == word && has(meant)).map(|(_, meant)| *meant);
+    if let Some(meant) = meant {
+        return Some(format!("did you mean `{meant}`?"));
+    }
+    if let Some((_, help)) = EXPECTED.iter().find(|(option, _)| *option == word) {
+        return Some((*help).to_owned());
+    }
+    let close = closest(word, options.iter().map(String::as_str)).filter(|_| word.starts_with("--"))?;
+    Some(format!("did you mean `{close}`?"))
+}
+
+/// What an argument that is missing takes: its values where they are few, else its line of help.
+fn help_for_missing(command: &Command, name: &str) -> Option<String> {
+    let is_named = |arg: &&Arg| match name.strip_prefix("--") {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg.get_value_names().is_some_and(|names| names.iter().any(|value| value.as_str() == name)),
+    };
+    let arg = command.get_arguments().find(is_named)?;
+    let values: Vec<String> = arg
+        .get_possible_values()
+        .iter()
+        .filter(|value| !value.is_hide_set())
+        .map(|value| value.get_name().to_owned())
+        .collect();
+    if arg.get_action().takes_values() && !values.is_empty() {
+        return Some(format!("{name} is {}", quoted(&values)));
+    }
+    let about = arg.get_help()?.to_string();
+    Some(format!("{name}: {}", about.lines().next()?))
+}
+
 /// A value that was refused with words of canopy's own; those that say what to write need no more help.
 fn invalid(error: &clap::Error, see: &str) -> Failure {
     use std::error::Error as _;
     let why = error.source().map(ToString::to_string).unwrap_or_default();
     let (option, value) = (option(error), text(error, ContextKind::InvalidValue));
-    let (what, help) = match why.split_once("; ") {
-        Some((what, help)) => (what.to_owned(), help.to_owned()),
+    let (what, help) = match why.split_once("; ").or_else(|| why.split_once(": use ")) {
+        Some((what, help)) if why.contains("; ") => (what.to_owned(), help.to_owned()),
+        Some((what, values)) => (what.to_owned(), format!("use {values}")),
+        None if why.starts_with("use ") => return Failure::input(format!("`{option}` cannot be `{value}`")).help(why),
         None => (why, see.to_owned()),
     };
     let is_named = !value.is_empty() && what.contains(value.as_str());

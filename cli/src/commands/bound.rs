@@ -13,6 +13,7 @@ use canopy_topology::{Rate, Topology};
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs, PartArgs};
+use crate::around::AroundArgs;
 use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
 use crate::commands::on_a_thread;
@@ -57,6 +58,8 @@ pub(crate) struct BoundArgs {
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    around: AroundArgs,
     #[command(flatten)]
     faults: FaultArgs,
     #[command(flatten)]
@@ -173,6 +176,7 @@ impl PlainBoundsSummary {
 
 /// Asks the server that is named, or finds the bound here, and prints it with its certificate.
 pub(crate) async fn run(args: BoundArgs) -> Result<(), Failure> {
+    args.around.apply();
     match args.server.named() {
         Some(server) => served::run(&args, &server).await,
         None => on_a_thread(move || run_here(&args)).await,

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
+use crate::around::{self, AroundArgs};
 use crate::clock::Deadline;
 use crate::connection::ServerArgs;
 use crate::destination::{self, Destination};
@@ -63,6 +64,8 @@ pub(crate) struct DrawArgs {
     /// Network as it was before something broke: what is missing is dashed. Of expressions it is known [default: none]
     #[arg(long, value_name = "T")]
     base: Option<String>,
+    #[command(flatten)]
+    around: AroundArgs,
     /// Longest time to make a plan where a network is given, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
@@ -99,6 +102,7 @@ pub(crate) async fn run(args: DrawArgs) -> Result<(), Failure> {
     if let Some(path) = destination::of_machines(args.output.as_ref(), args.json, "the drawing")? {
         require_svg(path)?;
     }
+    args.around.apply();
     if let Some(folder) = shares::folder(&args.subject)? {
         return on_a_thread(move || draw_folder(&args, &folder)).await;
     }
@@ -130,7 +134,8 @@ fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
     let drawing = match (args.what, &subject) {
         (_, Subject::Rule(rule)) => by_class::draw(args, rule)?,
         (What::Topology, Subject::Plan(_) | Subject::Network(_)) => {
-            let base = args.base.as_deref().map(input::topology).transpose()?;
+            let healthy = (!around::losses().is_empty()).then_some(args.subject.as_str());
+            let base = args.base.as_deref().or(healthy).map(input::topology).transpose()?;
             let (topology, plan) = match &subject {
                 Subject::Plan(plan) => (&plan.topology, Some(plan.as_ref())),
                 Subject::Network(topology) => (topology.as_ref(), None),

@@ -15,6 +15,7 @@ use std::time::Duration;
 use canopy_nccl::Version;
 
 use crate::args::{self, CollectiveArgs};
+use crate::around::AroundArgs;
 use crate::clock::Deadline;
 use crate::connection::ServerArgs;
 use crate::destination;
@@ -55,7 +56,7 @@ pub(crate) struct ExplainArgs {
     /// One size, such as 64MiB: the vector of all ranks, or the message; of all-to-all, what one rank has for all
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes, conflicts_with = "sizes")]
     size: Option<u64>,
-    /// Sizes from the first to the last, each four times the one before
+    /// Sizes from the first to the last, each four times the one before, or a list such as 1MiB,64MiB
     #[arg(long, value_name = "FROM..TO", default_value = "1KiB..256MiB")]
     sizes: Sizes,
     #[command(flatten)]
@@ -69,6 +70,8 @@ pub(crate) struct ExplainArgs {
     /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
     #[arg(long)]
     collnet: bool,
+    #[command(flatten)]
+    around: AroundArgs,
     /// Longest time to make a plan where a network is given, and others to compare with, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
@@ -94,6 +97,7 @@ impl ExplainArgs {
 
 /// Fetches the plan where a server has it, and goes on with it.
 pub(crate) async fn run(args: ExplainArgs) -> Result<(), Failure> {
+    args.around.apply();
     let fetched = stored_plan(&args.subject, &args.server, args.deadline, Wanted::Json).await?;
     on_a_thread(move || explain(&args, fetched)).await
 }
@@ -106,7 +110,7 @@ fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> 
         Subject::Rule(rule) => return by_class::explain(args, &rule),
         Subject::Network(_) => return Err(args.collective.kind().err().unwrap_or_else(no_plan)),
     };
-    let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);
+    let sizes = args.size.map_or_else(|| args.sizes.list().to_vec(), |size| vec![size]);
     let stop = || deadline.is_past();
     let nvls = plan.bound_with_nvls(&stop).map_err(|error| super::bound::no_bound(&error))?;
     let model = Model::of(args.library(), &plan, nvls.as_ref().map(|bound| &bound.upper), &stop);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use canopy_client::ErrorClass;
 use canopy_order::{Group, OrderError, Report, Times, report};
+use canopy_topology::Topology;
 use serde::Serialize;
 
 use crate::args;
@@ -144,6 +145,35 @@ fn ordered(
     let topology = input::topology_until(topology, deadline)?;
     let found = report(&topology, nodes, groups, &|| deadline.is_past()).map_err(|error| refused(&error))?;
     Ok(OrderSummary::of(TopologySummary::of(&topology), groups, &found))
+}
+
+/// What another order of the machines brings.
+#[derive(Debug, Serialize)]
+pub(super) struct OrderGain {
+    /// How long rings take in the given order, beside the best that was found.
+    pub(super) times_as_fast: f64,
+    /// As this command says it.
+    #[serde(skip)]
+    pub(super) words: String,
+}
+
+/// What another order of all machines brings; `None` where the network does not name machines.
+///
+/// # Errors
+/// The deadline passed.
+pub(super) fn gain_of(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Option<OrderGain>, Failure> {
+    let found = match report(topology, None, &[], stop) {
+        Ok(found) => found,
+        Err(OrderError::Machines(_)) => return Ok(None),
+        Err(error) => return Err(refused(&error)),
+    };
+    let summary = OrderSummary::of(TopologySummary::of(topology), &[], &found);
+    let (given, new) = (summary.given.time, summary.found.time);
+    let times_as_fast = if new > 0.0 { given / new } else { 1.0 };
+    let words = gain(&summary);
+    // A label, and what it is about.
+    let (label, text) = words.split_once("  ").unwrap_or(("gain", &words));
+    Ok(Some(OrderGain { times_as_fast, words: format!("{label}: {}", text.trim_start()) }))
 }
 
 fn refused(error: &OrderError) -> Failure {

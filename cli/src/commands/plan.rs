@@ -19,6 +19,7 @@ use std::time::Duration;
 use canopy_synth::Algorithm;
 
 use crate::args::{self, CollectiveName, LimitArgs, MemoryArgs, PartArgs};
+use crate::around::AroundArgs;
 use crate::connection::ServerArgs;
 use crate::exit::Failure;
 use crate::known_faults::FaultArgs;
@@ -77,6 +78,8 @@ pub(crate) struct PlanArgs {
     on_miss: Option<OnMiss>,
     #[command(flatten, next_help_heading = "Collective")]
     memory: MemoryArgs,
+    #[command(flatten)]
+    around: AroundArgs,
     #[command(flatten, next_help_heading = "Search")]
     faults: FaultArgs,
     /// Print one JSON object as the last line of standard output; needs --output
@@ -120,7 +123,8 @@ struct Common {
 /// Does what the arguments ask for.
 pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
     let PlanArgs { topology, call, bundle, joint, file, algorithm, limits, on_miss, memory, .. } = args;
-    let PlanArgs { deadline, faults, json, server, .. } = args;
+    let PlanArgs { deadline, around, faults, json, server, .. } = args;
+    around.apply();
     let common = Common { topology, file, deadline, faults, json, server };
     if bundle.is_given() {
         bundle::run(common, &bundle, &call, memory).await

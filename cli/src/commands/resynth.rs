@@ -27,7 +27,7 @@ use crate::known_faults::{say_warning, worth_saying};
 use crate::messages::say;
 use crate::output::{gigabytes_per_sec, percent_in_words, print_json};
 use crate::request;
-use crate::runtime::{RuntimeProfile, format_help, profile_name};
+use crate::runtime::{RuntimeProfile, format_of, optional_format_help, profile_name};
 use crate::whole_file::write_file;
 
 /// Plan for what faults leave of a network, and say whether the plan is worth a restart
@@ -59,8 +59,8 @@ pub(crate) struct ResynthArgs {
     /// Message whose times are compared, such as 64MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = args::size_bytes)]
     size: u64,
-    #[arg(long, short, value_name = "FORMAT", default_value = "json", requires = "output", help = format_help())]
-    format: Format,
+    #[arg(long, short, value_name = "FORMAT", requires = "output", help = optional_format_help())]
+    format: Option<Format>,
     /// Runtime the file is for, for formats of runtimes
     #[arg(long, value_name = "P", requires = "output")]
     profile: Option<RuntimeProfile>,
@@ -146,12 +146,16 @@ impl Came {
 /// Plans, writes the file, compares.
 pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     let kind = args.collective.kind()?;
-    let profile = profile_name(args.format, args.profile, None)?;
+    let format = format_of(args.format, args.profile, args.output.as_deref());
+    let profile = profile_name(format, args.profile, None)?;
     let base = request::topology(&args.topology)?;
     let mut outputs = vec![request::json_output()];
-    if args.format != Format::Json {
-        let format = format_on_the_wire(args.format).into();
-        outputs.push(v1::OutputSpec { format, profile, ..v1::OutputSpec::default() });
+    if format != Format::Json {
+        outputs.push(v1::OutputSpec {
+            format: format_on_the_wire(format).into(),
+            profile,
+            ..v1::OutputSpec::default()
+        });
     }
     let sound = PlanRequest {
         algorithm: args.algorithm.name().to_owned(),
@@ -187,7 +191,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     let [old, left] = [&old, &new].map(|received| restart::read(received.files.first().map_or(&[], Vec::as_slice)));
     let restart = Restart::of(&old?, &left?.topology, rate(&new), ring.as_ref().and_then(rate), args.size)?;
     let survivors = new.reply.puncture.as_ref().map(|puncture| puncture.survivors.clone()).unwrap_or_default();
-    worth_saying(&new.reply.warnings, args.format != Format::Json).for_each(say_warning);
+    worth_saying(&new.reply.warnings, format != Format::Json).for_each(say_warning);
     restart.readable(args.size).iter().for_each(|line| say(line));
     if args.json {
         let faults = args.fault.iter().map(ToString::to_string).collect();

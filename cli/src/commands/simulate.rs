@@ -31,6 +31,7 @@ use published::{Baseline, BaselineTime};
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
+use crate::around::{self, AroundArgs};
 use crate::calibration;
 use crate::connection::ServerArgs;
 use crate::destination;
@@ -125,6 +126,8 @@ pub(crate) struct SimulateArgs {
     /// Make no plans for the workload: each collective takes what no plan can beat
     #[arg(long, requires = "workload", conflicts_with_all = ["algorithm", "algorithms"])]
     bound: bool,
+    #[command(flatten)]
+    around: AroundArgs,
     /// Longest time until the plan is there, such as 30s; of several until each is [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "planned")]
     deadline: Option<Duration>,
@@ -136,7 +139,7 @@ pub(crate) struct SimulateArgs {
     /// One size, such as 64MiB: the vector of all ranks, or the message; of all-to-all, what one rank has for all
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes, conflicts_with = "sizes")]
     size: Option<u64>,
-    /// Sizes from the first to the last, each four times the one before
+    /// Sizes from the first to the last, each four times the one before, or a list such as 1MiB,64MiB
     #[arg(long, value_name = "FROM..TO", default_value = "1KiB..1GiB")]
     sizes: Sizes,
     #[command(flatten)]
@@ -284,7 +287,7 @@ impl SimulateArgs {
 
     /// All sizes that are simulated, rising.
     fn size_list(&self) -> Vec<u64> {
-        self.size.map_or_else(|| self.sizes.list(), |size| vec![size])
+        self.size.map_or_else(|| self.sizes.list().to_vec(), |size| vec![size])
     }
 
     /// What is simulated, but for the size; `steps` of each transfer, where they have barriers.
@@ -310,6 +313,11 @@ impl SimulateArgs {
 
 /// Has the plan made if need be, judges it, simulates each size and prints what was found.
 pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
+    args.around.apply();
+    if !args.published.is_empty() && !around::losses().is_empty() {
+        return Err(Failure::input("the baselines of --published are for whole networks")
+            .help("leave out one of --published and --fault"));
+    }
     if let Some(path) = args.workload.clone() {
         return workload::run(args, &path).await;
     }
@@ -321,6 +329,9 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
         }
         None => None,
     };
+    if made.is_none() {
+        around::none_of_plan(&args.plan.display().to_string())?;
+    }
     if made.is_none()
         && let Some(folder) = Folder::open(&args.plan)?
     {

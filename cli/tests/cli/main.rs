@@ -7,6 +7,7 @@ mod advise;
 #[cfg(feature = "embedded")]
 mod algorithms;
 #[cfg(feature = "embedded")]
+mod around;
 mod audit;
 #[cfg(feature = "embedded")]
 mod blocks;
@@ -79,11 +80,12 @@ mod served;
 #[cfg(feature = "embedded")]
 mod simulate;
 #[cfg(feature = "embedded")]
+mod start;
+#[cfg(feature = "embedded")]
 mod stored;
 #[cfg(feature = "embedded")]
 mod streams;
 mod support;
-#[cfg(feature = "embedded")]
 mod sweep;
 #[cfg(feature = "embedded")]
 mod switches;

@@ -4,14 +4,13 @@ use canopy_advice::{
     ADVICE_BYTES_MIN, TUNED, coll_config_header, coll_config_json, coll_configs, nccl_csv, ncclx_csv, rccl_csv,
     tuner_word,
 };
-use canopy_canonical::boxes;
-use canopy_nccl::{Choice, Maker, Seen, Stock, Version};
+use canopy_nccl::{Choice, Stock, Version};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Topology;
 
 use super::{AdviceSummary, AdviseArgs, Advised, Kind};
 use crate::exit::Failure;
-use crate::stock::{Library, stock_of};
+use crate::stock::{Library, no_model, stock_of};
 use crate::table::joined;
 
 /// What the library chooses on the communicators, and the table of it.
@@ -44,17 +43,6 @@ pub(super) fn advised(kind: Kind, args: &AdviseArgs, topology: &Topology) -> Res
         ),
     };
     Ok(Advised { library: library.to_string(), advice, text, hint })
-}
-
-/// Why there is nothing to advise by, and what to do about it.
-fn no_model(library: Library, reason: &str, topology: &Topology) -> Failure {
-    let is_of_amd = Seen::of(topology, &boxes(topology)).is_ok_and(|seen| matches!(seen.maker, Maker::Amd(_)));
-    let help = if is_of_amd && library.version != Some(Version::Rccl2_21) {
-        "use `--to rccl`"
-    } else {
-        "compose the network with `canopy topology compose`, or add `box` to its ranks"
-    };
-    Failure::input(format!("{library} has no model of this network: {reason}")).help(help)
 }
 
 /// The release whose formulas count.

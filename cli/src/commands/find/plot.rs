@@ -5,6 +5,7 @@ use canopy_optimize::Fraction;
 use canopy_schedule::CollectiveKind as Kind;
 
 use super::model::{Model, Network, Workload};
+use crate::axis::{Axis, Decades};
 use crate::sizes::in_words;
 
 const WIDTH: u32 = 1080;
@@ -47,32 +48,6 @@ fn value(fraction: Fraction) -> f64 {
     fraction.numerator as f64 / fraction.denominator as f64
 }
 
-/// A stretch of values along an axis.
-#[derive(Clone, Copy)]
-struct Axis {
-    values: (f64, f64),
-    places: (f64, f64),
-}
-
-impl Axis {
-    /// An axis that holds all values with a little room.
-    fn around(values: impl Iterator<Item = f64>, places: (f64, f64)) -> Self {
-        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
-        let room = ((high - low) * 0.08).max(high.abs() * 0.01).max(0.01);
-        Self { values: (low - room, high + room), places }
-    }
-
-    fn place(self, value: f64) -> f64 {
-        let part = (value - self.values.0) / (self.values.1 - self.values.0);
-        self.places.0 + part.clamp(0.0, 1.0) * (self.places.1 - self.places.0)
-    }
-
-    /// Five values along it.
-    fn ticks(self) -> impl Iterator<Item = f64> {
-        (0..=4).map(move |step| self.values.0 + (self.values.1 - self.values.0) * f64::from(step) / 4.0)
-    }
-}
-
 fn frame(svg: &mut Svg, (left, right): (f64, f64)) {
     let corners = [(left, TOP), (right, TOP), (right, BOTTOM), (left, BOTTOM), (left, TOP)];
     corners.windows(2).for_each(|ends| svg.line(ends[0], ends[1], "black", ""));
@@ -82,15 +57,15 @@ fn frame(svg: &mut Svg, (left, right): (f64, f64)) {
 fn frontier(svg: &mut Svg, networks: &[Network]) {
     let steps = Axis::around(networks.iter().map(|network| f64::from(network.steps)), FRONTIER);
     let bandwidth = Axis::around(networks.iter().map(|network| value(network.bandwidth)), (BOTTOM, TOP));
-    for tick in steps.ticks() {
+    for (tick, words) in steps.marks(1.0) {
         let x = steps.place(tick);
         svg.line((x, TOP), (x, BOTTOM), GRID_COLOUR, "");
-        svg.text((x, BOTTOM + 18.0), Anchor::Middle, "black", &format!("{tick:.1}"));
+        svg.text((x, BOTTOM + 18.0), Anchor::Middle, "black", &words);
     }
-    for tick in bandwidth.ticks() {
+    for (tick, words) in bandwidth.marks(0.0) {
         let y = bandwidth.place(tick);
         svg.line((FRONTIER.0, y), (FRONTIER.1, y), GRID_COLOUR, "");
-        svg.text((FRONTIER.0 - 8.0, y + 4.0), Anchor::End, "black", &format!("{tick:.3}"));
+        svg.text((FRONTIER.0 - 8.0, y + 4.0), Anchor::End, "black", &words);
     }
     frame(svg, FRONTIER);
     for (index, network) in networks.iter().enumerate() {
@@ -105,9 +80,9 @@ fn frontier(svg: &mut Svg, networks: &[Network]) {
 /// Sizes to the right, times upwards.
 fn times(svg: &mut Svg, networks: &[Network], model: &Model, kind: Kind) {
     let sizes: Vec<u64> = SIZES.step_by(2).map(|power| 1 << power).collect();
-    let time = |network: &Network, size: u64| Some(model.time_us(model.line(network, kind)?, size).max(1e-6).log10());
+    let time = |network: &Network, size: u64| Some(model.time_us(model.line(network, kind)?, size));
     let all = || networks.iter().flat_map(|network| sizes.iter().filter_map(move |&size| time(network, size)));
-    let heights = Axis::around(all(), (BOTTOM, TOP));
+    let heights = Decades::around(all(), (BOTTOM, TOP));
     let widths = Axis { values: (f64::from(*SIZES.start()), f64::from(*SIZES.end())), places: TIMES };
     let place = |size: u64| widths.place(f64::from(size.ilog2()));
     for (number, &size) in sizes.iter().enumerate() {
@@ -116,10 +91,10 @@ fn times(svg: &mut Svg, networks: &[Network], model: &Model, kind: Kind) {
             svg.text((place(size), BOTTOM + 18.0), Anchor::Middle, "black", &in_words(size));
         }
     }
-    for tick in heights.ticks() {
+    for (tick, words) in heights.marks() {
         let y = heights.place(tick);
         svg.line((TIMES.0, y), (TIMES.1, y), GRID_COLOUR, "");
-        svg.text((TIMES.0 - 8.0, y + 4.0), Anchor::End, "black", &format!("{:.1}", 10_f64.powf(tick)));
+        svg.text((TIMES.0 - 8.0, y + 4.0), Anchor::End, "black", &words);
     }
     frame(svg, TIMES);
     for (index, network) in networks.iter().enumerate() {

@@ -10,13 +10,13 @@ use canopy_wire::format_on_the_wire;
 
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
-use crate::runtime::{RuntimeProfile, format_help, profile_name};
+use crate::runtime::{RuntimeProfile, format_of, optional_format_help, profile_name};
 
 /// The files that are made of plans.
 #[derive(Debug, clap::Args)]
 pub(super) struct FileArgs {
-    #[arg(long, short, value_name = "FORMAT", default_value = "json", help = format_help())]
-    pub(super) format: Format,
+    #[arg(long, short, value_name = "FORMAT", help = optional_format_help())]
+    format: Option<Format>,
     /// Runtime the file is for, for formats of runtimes [default: msccl; of mscclpp-json:
     /// mscclpp-0.10]
     #[arg(long, value_name = "P")]
@@ -44,6 +44,17 @@ impl FileArgs {
         destination::file(self.output.as_ref())
     }
 
+    /// The format of the file.
+    pub(super) fn format(&self) -> Format {
+        format_of(self.format, self.profile, self.file())
+    }
+
+    /// The format, where neither an option nor the ending of the file's name says it.
+    pub(super) fn untold_format(&self) -> Option<&'static str> {
+        let is_json = self.file().and_then(Path::extension).is_none_or(|ending| ending == "json");
+        (self.format.is_none() && !is_json).then(|| self.format().name())
+    }
+
     /// The folder to write.
     ///
     /// # Errors
@@ -57,7 +68,7 @@ impl FileArgs {
     /// # Errors
     /// The format has nothing like an option that is given, or is not one that the runtime reads.
     pub(super) fn spec(&self) -> Result<OutputSpec, Failure> {
-        let profile = profile_name(self.format, self.profile, self.instances)?;
+        let profile = profile_name(self.format(), self.profile, self.instances)?;
         self.check_channels()?;
         self.check_layers()?;
         let instancing = self.instances.map(|instances| match instances {
@@ -65,7 +76,7 @@ impl FileArgs {
             Instances::Auto => Instancing::AutomaticInstances(v1::AutomaticInstances {}),
         });
         Ok(OutputSpec {
-            format: format_on_the_wire(self.format).into(),
+            format: format_on_the_wire(self.format()).into(),
             profile,
             instancing,
             plain_channels: self.no_switch_channels,
@@ -75,8 +86,8 @@ impl FileArgs {
 
     /// Other formats than routes-xml have no layers.
     fn check_layers(&self) -> Result<(), Failure> {
-        if self.max_layers.is_some() && self.format != Format::RoutesXml {
-            let name = self.format.name();
+        if self.max_layers.is_some() && self.format() != Format::RoutesXml {
+            let name = self.format().name();
             return Err(Failure::input(format!("--max-layers is for routes-xml, and {name} has nothing like them"))
                 .help("leave --max-layers out, or add `--format routes-xml`"));
         }
@@ -85,8 +96,8 @@ impl FileArgs {
 
     /// Other formats than mscclpp-json have no channels of switches to leave out.
     pub(super) fn check_channels(&self) -> Result<(), Failure> {
-        if self.no_switch_channels && self.format != Format::MscclppJson {
-            let name = self.format.name();
+        if self.no_switch_channels && self.format() != Format::MscclppJson {
+            let name = self.format().name();
             return Err(Failure::input(format!(
                 "--no-switch-channels is for mscclpp-json, and {name} has nothing like them"
             ))

@@ -121,7 +121,7 @@ pub(crate) async fn run(args: PlanJobArgs) -> Result<(), Failure> {
 fn outputs(file: &FileArgs) -> Result<Vec<OutputSpec>, Failure> {
     let own = OutputSpec { format: OutputFormat::Json.into(), ..OutputSpec::default() };
     let asked = file.spec()?;
-    Ok(if file.format == Format::Json { vec![asked] } else { vec![own, asked] })
+    Ok(if file.format() == Format::Json { vec![asked] } else { vec![own, asked] })
 }
 
 /// Asks the server, and writes what it has made.
@@ -152,7 +152,7 @@ async fn kept(
     say_warnings(&planned.rates.warnings, "plans");
     let mut manifest = Manifest::of(planned, forward);
     if let Some(folder) = folder {
-        let is_for_runtime = args.file.format != Format::Json;
+        let is_for_runtime = args.file.format() != Format::Json;
         let warnings = planned.plans.iter().flat_map(|plan| worth_saying(&plan.warnings, is_for_runtime));
         let mut said = Vec::new();
         // What all of them warn of is said once.

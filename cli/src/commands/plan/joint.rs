@@ -100,7 +100,7 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
     let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
     let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
-    worth_saying(&reply.warnings, common.file.format != Format::Json).for_each(say_warning);
+    worth_saying(&reply.warnings, common.file.format() != Format::Json).for_each(say_warning);
     let items = reply.joint.iter().flat_map(|joint| &joint.items);
     for (item, warning) in items.clone().flat_map(|item| item.warnings.iter().map(move |warning| (item, warning))) {
         warn(format_args!("{}: `{}`: {}", warning.code, item.name, warning.text));

@@ -55,7 +55,7 @@ impl OnMiss {
 pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
     let output = destination::of_machines(common.file.output.as_ref(), common.json, "the plan")?;
     let request = plan_request(&common, asked)?;
-    let module = module(&common.file)?;
+    let (module, format) = (module(&common.file)?, common.file.untold_format());
     let mut receiver = Receiver::new(output)?;
     let mut session = Session::open(&common.server).await?;
     // Opening a store does not count: the first server gets all the time there is, further ones what it left.
@@ -80,7 +80,7 @@ pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
             let map = reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref());
             loader::write(plan, module, map.and_then(loader::ranks_per_node))?;
         }
-        report::print(&report::Outcome { reply: &reply, output, elapsed }, common.json)
+        report::print(&report::Outcome { reply: &reply, output, format, elapsed }, common.json)
     });
     session.close().await;
     written
@@ -88,8 +88,8 @@ pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
 
 /// Where the module goes that registers the plan, where the runtime needs one.
 fn module(file: &FileArgs) -> Result<Option<PathBuf>, Failure> {
-    let target = file.profile.or(RuntimeProfile::usual(file.format));
-    let is_registered = target.is_some_and(|target| target.format() == Some(file.format) && target.is_registered());
+    let target = file.profile.or(RuntimeProfile::usual(file.format()));
+    let is_registered = target.is_some_and(|target| target.format() == Some(file.format()) && target.is_registered());
     file.file().filter(|_| is_registered).map(loader::path).transpose()
 }
 

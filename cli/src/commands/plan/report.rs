@@ -28,6 +28,8 @@ use crate::time_proof::TimeProofSummary;
 pub(super) struct Outcome<'a> {
     pub(super) reply: &'a PlanReply,
     pub(super) output: Option<&'a Path>,
+    /// The format of the file, where it is worth saying.
+    pub(super) format: Option<&'static str>,
     /// From the request to the last byte written.
     pub(super) elapsed: Duration,
 }
@@ -230,6 +232,7 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         Some(instances @ 2..) => format!("{place} in {instances} instances"),
         _ => place,
     };
+    let place = outcome.format.map_or_else(|| place.clone(), |format| format!("{place} as {format}"));
     let properties = [
         planned.with_in_network.as_ref().map(|with| format!("with NVLS: {}", bound_in_words(with))),
         switched.map(|_| format!("forwarded: {} GB/s where switches only forward", planned.achieved.gigabytes)),

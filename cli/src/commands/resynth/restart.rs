@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::exit::{Failure, words};
 use crate::output::gigabytes_per_sec;
+use crate::sizes::in_words;
 
 /// Three ways to go on.
 #[derive(Debug, Serialize)]
@@ -94,7 +95,7 @@ impl Restart {
 
     /// Lines for people.
     pub(super) fn readable(&self, size_bytes: u64) -> Vec<String> {
-        let size = format!("{size_bytes} bytes");
+        let size = in_words(size_bytes);
         let mut lines = vec!["is a restart worth it? on the remaining network:".to_owned()];
         lines.push(self.old.readable("old plan", &size));
         lines.push(self.new.readable("new plan", &size));

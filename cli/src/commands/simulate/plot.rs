@@ -3,6 +3,7 @@
 use canopy_draw::{Anchor, Svg};
 
 use super::report::SizeSummary;
+use crate::axis::Decades;
 use crate::sizes::in_words;
 
 const WIDTH: u32 = 760;
@@ -18,41 +19,6 @@ const GRID_COLOUR: &str = "#dddddd";
 /// Most sizes that are written below the axis.
 const SIZE_LABELS_MAX: usize = 8;
 
-/// A logarithmic axis from one power of ten to another.
-#[derive(Clone, Copy, Debug)]
-struct Decades {
-    first: i32,
-    last: i32,
-}
-
-impl Decades {
-    /// The least whole decades, at least one, that hold all values; values that are not above zero are passed over.
-    fn around(values: impl Iterator<Item = f64>) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a double is between -324 and 309")]
-        let floors = values
-            .filter(|value| *value > 0.0)
-            .map(|value| (value.log10().floor() as i32, value.log10().ceil() as i32));
-        let (first, last) =
-            floors.fold((i32::MAX, i32::MIN), |(low, high), (floor, ceil)| (low.min(floor), high.max(ceil)));
-        if first > last { Self { first: 0, last: 1 } } else { Self { first, last: last.max(first + 1) } }
-    }
-
-    /// Height on the sheet.
-    fn place(self, value: f64) -> f64 {
-        let part = (value.log10() - f64::from(self.first)) / f64::from(self.last - self.first);
-        BOTTOM - part.clamp(0.0, 1.0) * (BOTTOM - TOP)
-    }
-
-    /// Each power of ten on it, with its words.
-    fn ticks(self) -> impl Iterator<Item = (f64, String)> {
-        (self.first..=self.last).map(|power| {
-            let value = 10_f64.powi(power);
-            let decimals = usize::try_from(-power).unwrap_or(0);
-            (value, format!("{value:.decimals$}"))
-        })
-    }
-}
-
 /// Draws the sizes of a run, and the bound on busbw in GB/s.
 pub(super) fn draw(title: &str, bound: f64, sizes: &[SizeSummary]) -> String {
     let micros = |size: &SizeSummary| {
@@ -60,16 +26,16 @@ pub(super) fn draw(title: &str, bound: f64, sizes: &[SizeSummary]) -> String {
         let ps = size.time_ps as f64;
         ps / 1e6
     };
-    let times = Decades::around(sizes.iter().map(micros));
-    let rates = Decades::around(sizes.iter().map(|size| size.busbw_gbps).chain([bound]));
+    let times = Decades::around(sizes.iter().map(micros), (BOTTOM, TOP));
+    let rates = Decades::around(sizes.iter().map(|size| size.busbw_gbps).chain([bound]), (BOTTOM, TOP));
     let mut svg = Svg::new(WIDTH, HEIGHT, title);
     svg.text((f64::from(WIDTH) / 2.0, 22.0), Anchor::Middle, "black", title);
-    for (value, words) in times.ticks() {
+    for (value, words) in times.marks() {
         let y = times.place(value);
         svg.line((LEFT, y), (RIGHT, y), GRID_COLOUR, "");
         svg.text((LEFT - 8.0, y + 4.0), Anchor::End, TIME_COLOUR, &words);
     }
-    for (value, words) in rates.ticks() {
+    for (value, words) in rates.marks() {
         svg.text((RIGHT + 8.0, rates.place(value) + 4.0), Anchor::Start, RATE_COLOUR, &words);
     }
     let every = sizes.len().div_ceil(SIZE_LABELS_MAX).max(1);

@@ -308,7 +308,9 @@ impl Queue {
                     Ok(delivery) if !delivery.is_stored() => Err(StoreError::Unkept),
                     Err(failure) => match &**failure {
                         // This says nothing of the plan: whoever asks is to ask again, not to find it as the end of an operation.
-                        PlanFailure::Jobs(StoreError::Away { reason }) => Err(StoreError::Away { reason: reason.clone() }),
+                        PlanFailure::Jobs(StoreError::Away { reason }) => {
+                            Err(StoreError::Away { reason: reason.clone() })
+                        }
                         PlanFailure::Jobs(error) => Err(StoreError::Away { reason: chain(error) }),
                         _ => table.note_end(job, &outcome),
                     },
