@@ -3,6 +3,7 @@
 //! All of them are trees without rates. Source: kubernetes-sigs/kueue `apis/kueue/v1beta2/topology_types.go`,
 //! NVIDIA/topograph `docs/reference/node-labels-and-annotations.md` and `tests/models`.
 
+mod hypernodes;
 mod labels;
 mod levels;
 mod topograph;

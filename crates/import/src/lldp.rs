@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use canopy_topology::{Latency, shorten, shorten_to};
 
-use self::json::{Chassis, Entry, Interfaces, Many};
+use self::json::{Chassis, Entry, Lldp, Many};
 use crate::content::Content;
 use crate::error::{FileError, ImportError};
 use crate::fabric::{Attachment, Fabric, FabricHost, FabricLink, FabricSwitch, PortName};
@@ -42,7 +42,7 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
             FileError::at(KIND, error.line(), shorten_to(&problem, PROBLEM_MAX))
         })?;
         for Entry { host, switch, devices, lldp } in entries {
-            let seen = lldp.0.into_iter().flat_map(|lldp| lldp.interface.0).flat_map(|Interfaces(seen)| seen).collect();
+            let seen = lldp.0.into_iter().flat_map(Lldp::seen).collect();
             match (host, switch) {
                 (Some(_), Some(_)) => return Err(refused("an entry has `host` and `switch`; give one of them")),
                 (None, Some(switch)) => on_switches.push((builder.named_switch(&switch)?, seen)),

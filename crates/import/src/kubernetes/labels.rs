@@ -1,4 +1,5 @@
-//! Manifests of nodes, with labels that say where each is, and of Kueue's topologies, which say what labels to go by.
+//! Manifests of nodes, with labels that say where each is, and of Kueue's topologies, which say what labels to go by; or of
+//! Volcano's [`HyperNode`](super::hypernodes)s, which name nodes themselves.
 //!
 //! A domain is known by the values of its level and of all above: a rack of one name may be in several blocks.
 
@@ -7,10 +8,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use canopy_topology::shorten;
 use serde::Deserialize;
 
+use super::hypernodes::{self, HyperNode};
 use super::levels::{Labels, Levels};
 use super::tree::Tree;
 use crate::content::Content;
 use crate::error::ImportError;
+use crate::fabric::Fabric;
 use crate::kind::FileKind;
 use crate::machine::listed;
 use crate::names::id_of;
@@ -24,7 +27,7 @@ const LEVELS_MAX: usize = 16;
 
 /// Whether a file that begins like this is one: YAML or JSON.
 pub(crate) fn begins(start: &str) -> bool {
-    const KINDS: [&str; 4] = ["node", "nodelist", "list", "topology"];
+    const KINDS: [&str; 6] = ["node", "nodelist", "list", "topology", "hypernode", "hypernodelist"];
     let is_line = |line: &str| {
         let plain = line.replace(['"', '\'', ','], "");
         let (key, value) = plain.trim_start_matches(['-', ' ', '\t', '{']).split_once(':').unwrap_or_default();
@@ -57,6 +60,8 @@ struct Metadata {
 struct Spec {
     #[serde(default)]
     levels: Vec<Level>,
+    /// Of other shapes in documents of other kinds.
+    members: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -70,6 +75,7 @@ struct Level {
 struct Found {
     nodes: Vec<(String, Labels)>,
     topologies: Vec<(String, Vec<String>)>,
+    hypernodes: Vec<HyperNode>,
     /// Documents of other kinds, by kind.
     others: BTreeMap<String, usize>,
 }
@@ -84,7 +90,11 @@ impl Found {
                 let levels = spec.into_iter().flat_map(|spec| spec.levels).map(|level| level.label);
                 self.topologies.push((name.unwrap_or_default(), levels.collect()));
             }
-            Some("List" | "NodeList") | None => {}
+            Some("HyperNode") => {
+                let members = spec.and_then(|spec| spec.members);
+                self.hypernodes.push(HyperNode { name: name.unwrap_or_default(), members });
+            }
+            Some("List" | "NodeList" | "HyperNodeList") | None => {}
             Some(kind) => *self.others.entry(shorten(kind)).or_default() += 1,
         }
         items.into_iter().for_each(|item| self.add(item));
@@ -95,8 +105,12 @@ impl Found {
 pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
     let mut found = Found::default();
     documents::<Option<Document>>(KIND, source)?.into_iter().flatten().for_each(|document| found.add(document));
-    let Found { nodes, mut topologies, others } = found;
+    let Found { nodes, mut topologies, hypernodes, others } = found;
     let mut tree = Tree::new(KIND, source);
+    if !hypernodes.is_empty() {
+        hypernodes::build(&mut tree, hypernodes, &nodes, source)?;
+        return Ok(Content::Fabric(with_others(tree.finish()?, &others)));
+    }
     if topologies.len() > 1 {
         let names = listed(topologies.iter().map(|(name, _)| name.as_str()));
         return Err(tree.error(format!("the file has several topologies, {names}; leave one")));
@@ -107,6 +121,7 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
         let problem = format!("the file has {what}; add the output of `kubectl get nodes -o yaml` below a line `---`");
         return Err(tree.error(problem));
     }
+    let is_given = given.is_some();
     let levels = match given {
         Some((_, labels)) => Levels::given(labels),
         None => Levels::known(nodes.iter().map(|(_, labels)| labels)),
@@ -119,16 +134,26 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
     build(&mut tree, &levels, &nodes, source)?;
     let mut fabric = tree.finish()?;
     fabric.report.understood.push(format!("levels: {}", levels.words()));
+    if !is_given && levels.is_blind() {
+        let said = "no label that is known says where in the network nodes are: all of a place are on one switch; put a \
+                    Topology of Kueue into the file, whose `levels` name labels";
+        fabric.report.assumed.push(said.to_owned());
+    }
     if !levels.unused.is_empty() {
         let names = listed(levels.unused.iter().map(String::as_str));
-        fabric.report.left_out.push(format!("other labels of the network: {names}"));
+        fabric.report.left_out.push(format!("labels that may say more of the network: {names}"));
     }
+    Ok(Content::Fabric(with_others(fabric, &others)))
+}
+
+/// Says which documents were not used.
+fn with_others(mut fabric: Fabric, others: &BTreeMap<String, usize>) -> Fabric {
     if !others.is_empty() {
         let names: Vec<String> = others.iter().map(|(kind, count)| format!("{kind} x{count}")).collect();
         let names = listed(names.iter().map(String::as_str));
         fabric.report.left_out.push(format!("documents that describe no nodes: {names}"));
     }
-    Ok(Content::Fabric(fabric))
+    fabric
 }
 
 /// Adds a switch for each domain, and one above all if several are outermost.
@@ -138,23 +163,34 @@ fn build(
     nodes: &[(String, Labels)],
     source: Source<'_>,
 ) -> Result<(), ImportError> {
-    let mut paths = Vec::with_capacity(nodes.len());
+    let (mut placed, mut paths) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(nodes.len()));
+    let mut without: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, labels) in nodes {
         source.ask()?;
         if name.is_empty() {
             return Err(tree.error("a node has no `metadata.name`; send what `kubectl get nodes -o yaml` writes"));
         }
-        let path = levels.path(labels).map_err(|label| {
-            let (name, label) = (shorten(name), shorten(label));
-            let problem =
-                format!("node `{name}` has no label `{label}`; label it, or leave it out with `kubectl get -l`");
-            tree.error(problem)
-        })?;
-        paths.push(path);
+        match levels.path(labels) {
+            Ok(path) => {
+                placed.push(name.as_str());
+                paths.push(path);
+            }
+            Err(label) => without.entry(label).or_default().push(name),
+        }
+    }
+    if let (true, Some((label, nodes))) = (placed.is_empty(), without.first_key_value()) {
+        let (name, label) = (shorten(nodes.first().copied().unwrap_or_default()), shorten(label));
+        let problem =
+            format!("node `{name}` has no label `{label}`, nor has any other all that are levels; label them");
+        return Err(tree.error(problem));
+    }
+    for (label, nodes) in without {
+        let (count, label, names) = (nodes.len(), shorten(label), listed(nodes.into_iter()));
+        tree.fabric.report.left_out.push(format!("{count} nodes without the label `{label}`: {names}"));
     }
     let names = Names::of(nodes, &paths);
     let mut domains: HashMap<&[&str], usize> = HashMap::new();
-    for ((name, _), path) in nodes.iter().zip(&paths) {
+    for (name, path) in placed.into_iter().zip(&paths) {
         source.ask()?;
         let mut above = None;
         for depth in 1..=path.len() {

@@ -85,7 +85,7 @@ fn known_labels_are_levels() {
                 ("topology.kubernetes.io/region", "r"),
                 ("nvidia.com/gpu.clique", "c.0"),
             ],
-            "topology.kubernetes.io/region > topology.kubernetes.io/zone > nvidia.com/gpu.clique",
+            "nvidia.com/gpu.clique",
         ),
         (
             &[("cloud.google.com/gce-topology-subblock", "s"), ("cloud.google.com/gce-topology-host", "h")],
@@ -99,18 +99,93 @@ fn known_labels_are_levels() {
         assert_eq!(levels(labels).understood[1], format!("levels: {expected}"));
     }
     let both = levels(&[("accelerator.topograph.run/domain", "nvl1"), ("fabric.topograph.run/tier-0", "leaf")]);
-    assert_eq!(both.left_out, ["other labels of the network: accelerator.topograph.run/domain"]);
+    assert_eq!(both.left_out, ["labels that may say more of the network: accelerator.topograph.run/domain"]);
+}
+
+/// Ladders of clouds are read as they are climbed, and what is left is named.
+#[test]
+fn clouds_have_ladders_of_their_own() {
+    for ladder in [
+        &[
+            "oci.oraclecloud.com/rdma.hpc_island_id",
+            "oci.oraclecloud.com/rdma.network_block_id",
+            "oci.oraclecloud.com/rdma.local_block_id",
+        ][..],
+        &["backend.coreweave.cloud/fabric", "backend.coreweave.cloud/superpod", "backend.coreweave.cloud/leafgroup"],
+        &["ib.coreweave.cloud/fabric", "ib.coreweave.cloud/superpod", "ib.coreweave.cloud/leafgroup"],
+        &["crusoe.ai/ib.partition.id", "crusoe.ai/pod.id"],
+        &["topology.nebius.com/gpu-cluster-id", "topology.nebius.com/tier-2", "topology.nebius.com/tier-1"],
+    ] {
+        let labels = |leaf: &'static str| -> Vec<(&str, &str)> {
+            let above = ladder[..ladder.len() - 1].iter().map(|label| (*label, "up"));
+            above.chain([(ladder[ladder.len() - 1], leaf), ("topology.kubernetes.io/zone", "z")]).collect()
+        };
+        let (a, b) = (labels("a"), labels("b"));
+        let text = nodes(&[("n0", &a), ("n1", &a), ("n2", &b), ("n3", &b)]);
+        let fabric = read(&text).unwrap();
+        assert_eq!(fabric.report.understood[1], format!("levels: {}", ladder.join(" > ")));
+        let at: Vec<usize> = fabric.hosts.iter().map(|host| host.attachments[0].switch).collect();
+        assert!(at[0] == at[1] && at[2] == at[3] && at[0] != at[2], "{at:?}");
+        assert!(fabric.report.left_out.is_empty(), "{:?}", fabric.report);
+        let zones = text.replacen("\"z\"", "\"other\"", 2);
+        let levels = format!("levels: topology.kubernetes.io/zone > {}", ladder.join(" > "));
+        assert_eq!(read(&zones).unwrap().report.understood[1], levels);
+    }
+    let unknown = nodes(&[(
+        "a",
+        &[("topology.kubernetes.io/zone", "z"), ("example.com/leaf-switch", "s"), ("kubernetes.io/os", "x")],
+    )]);
+    let report = read(&unknown).unwrap().report;
+    assert_eq!(report.left_out, ["labels that may say more of the network: example.com/leaf-switch"]);
+    assert!(report.assumed[0].contains("no label that is known"), "{report:?}");
+}
+
+#[test]
+fn nodes_without_the_labels_are_left_out() {
+    let rack = "cloud.provider.com/topology-rack";
+    let fabric = read(&nodes(&[("a", &[(rack, "r")]), ("system-0", &[]), ("system-1", &[])])).unwrap();
+    assert_eq!(fabric.nodes(), ["a"]);
+    assert_eq!(fabric.report.left_out, [format!("2 nodes without the label `{rack}`: system-0 system-1")]);
+}
+
+/// Members are named, or picked among the nodes of the file by labels.
+#[test]
+fn hypernodes_name_what_is_below_them() {
+    let hypernode = |name: &str, kind: &str, selector: &str| {
+        format!(
+            "apiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\nmetadata: {{name: {name}}}\nspec:\n  tier: 1\n  members:\n  \
+             - {{type: {kind}, selector: {selector}}}\n---\n"
+        )
+    };
+    let named =
+        |kind: &str, name: &str, member: &str| hypernode(name, kind, &format!("{{exactMatch: {{name: {member}}}}}"));
+    let file = named("HyperNode", "top", "s0") + &named("Node", "s0", "n0");
+    assert_eq!(shape(&file), (vec!["n0 s0".to_owned()], vec!["s0 top".to_owned()]));
+    let picked = hypernode("s0", "Node", "{labelMatch: {matchLabels: {row: a}}}");
+    let labelled = nodes(&[("n0", &[("row", "a")]), ("n1", &[("row", "b")]), ("n2", &[("row", "a")])]);
+    assert_eq!(shape(&(picked.clone() + &labelled)).0, ["n0 s0", "n2 s0"]);
+    for (text, words) in [
+        (picked, "picks members in a way that is not read; name each"),
+        (hypernode("s0", "Node", "{regexMatch: {pattern: n.*}}"), "picks members in a way that is not read; name each"),
+        (named("HyperNode", "top", "s0"), "has the member `s0`, which is none of the file; add it"),
+        (named("HyperNode", "a", "b") + &named("HyperNode", "b", "a") + &named("Node", "c", "n9"), "is above itself"),
+        (hypernode("s0", "Node", "3"), "HyperNode `s0`: "),
+    ] {
+        let error = read(&text).expect_err(words).to_string();
+        assert!(error.contains(words), "{words}: {error}");
+    }
 }
 
 #[test]
 fn refusals_name_the_node_and_the_remedy() {
     let (levels, _) = NODES.split_once("---").unwrap();
-    let missing = nodes(&[("a", &[("topology.kubernetes.io/zone", "z")]), ("b", &[])]);
+    let missing = levels.replace("cloud.provider.com/topology-block", "rack");
+    let missing = format!("{missing}---\n{}", nodes(&[("a", &[("kubernetes.io/os", "linux")]), ("b", &[])]));
     let loops = "switches:\n  a:\n    switches: [b]\n  b:\n    switches: [a]\nblocks:\n- {switch: c, nodes: [n]}\n";
     for (text, words) in [
         (levels.to_owned(), "has levels of a topology, but no nodes; add the output of `kubectl get nodes -o yaml`"),
         (format!("{NODES}---\n{levels}"), "several topologies, default default; leave one"),
-        (missing, "node `b` has no label `topology.kubernetes.io/zone`; label it, or leave it out"),
+        (missing, "node `a` has no label `rack`, nor has any other"),
         (nodes(&[("a", &[("kubernetes.io/hostname", "a")])]), "put a Topology of Kueue into the file"),
         (nodes(&[]), "the file has no nodes"),
         (NODES.replace("name: gpu-b", "name: gpu-a"), "node `gpu-a` is below `block1.rack1` and below `rack2`"),

@@ -79,7 +79,17 @@ pub(super) struct Entry {
 #[derive(Deserialize)]
 pub(super) struct Lldp {
     #[serde(default)]
-    pub(super) interface: Many<Interfaces>,
+    interface: Many<Interfaces>,
+    /// The whole output may stand where what is in it does.
+    lldp: Option<Many<Lldp>>,
+}
+
+impl Lldp {
+    /// What its interfaces see. Depth is bounded by the parser.
+    pub(super) fn seen(self) -> Vec<(String, Chassis)> {
+        let inner = self.lldp.into_iter().flat_map(|inner| inner.0).flat_map(Self::seen).collect::<Vec<_>>();
+        self.interface.0.into_iter().flat_map(|Interfaces(seen)| seen).chain(inner).collect()
+    }
 }
 
 /// What each of some interfaces sees.

@@ -54,6 +54,15 @@ fn an_output_without_a_name_is_of_one_machine() {
     assert_eq!(ports(&nameless), ["host eth0 a-b"]);
 }
 
+/// The output stands in a list of machines as it is, or without its own name around it.
+#[test]
+fn the_whole_output_may_stand_beside_a_name() {
+    let whole = read(&format!("[{{\"host\": \"a\", \"lldp\": {ONE}}}]")).unwrap();
+    let inner = ONE.strip_prefix("{\"lldp\": ").and_then(|rest| rest.strip_suffix('}')).unwrap();
+    let bare = read(&format!("[{{\"host\": \"a\", \"lldp\": {inner}}}]")).unwrap();
+    assert_eq!((ports(&whole), ports(&bare)), (vec!["a eth0 sw".to_owned()], vec!["a eth0 sw".to_owned()]));
+}
+
 #[test]
 fn switches_of_one_name_are_told_apart() {
     let fabric = read(&SMALL.replace("leaf2", "leaf1")).unwrap();

@@ -1,4 +1,6 @@
-//! `topology.conf`: lines of `Key=Value`.
+//! `topology.conf`, and what `scontrol show topology` prints of it: lines of `Key=Value`.
+//!
+//! `scontrol` adds levels and indices, and names below a switch of switches all nodes below those, too.
 
 use canopy_topology::{did_you_mean, shorten};
 
@@ -15,25 +17,36 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Whether a file that begins like this is one.
 pub(crate) fn begins(start: &str) -> bool {
-    let first_words = start.lines().map(|line| line.trim_start().split_once('=').map_or("", |(key, _)| key));
-    first_words.into_iter().any(|key| matches!(key, "switchname" | "blockname" | "blocksizes" | "ringname"))
+    let mut first_words = start.lines().map(|line| line.split_once('=').map_or("", |(key, _)| key.trim()));
+    first_words.any(|key| matches!(key, "switchname" | "blockname" | "blocksizes" | "ringname"))
 }
 
 /// Reads switches, blocks or rings; Slurm has one of them in a file.
 pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
     let (mut switches, mut blocks, mut rings, mut sizes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut has_speeds = false;
+    let (mut has_speeds, mut empty) = (false, Vec::new());
     for entry in entries(source)? {
         let mut entry = entry?;
         has_speeds |= entry.take("linkspeed").is_some();
         let Some((key, name)) = entry.first.take() else { continue };
         match key.as_str() {
             "switchname" => {
-                let (below, nodes) = (entry.take("switches"), entry.take("nodes"));
+                let is_shown = entry.take("level").is_some();
+                let below = entry.take("switches");
+                let nodes = entry.take("nodes").filter(|_| !is_shown || below.is_none());
                 switches.push(SwitchLine { line: Some(entry.line), name, switches: below, nodes });
             }
-            "blockname" => blocks.push(entry.group(name)?),
-            "ringname" => rings.push(entry.group(name)?),
+            "blockname" | "ringname" => {
+                let (line, nodes) = (Some(entry.line), entry.take("nodes"));
+                // Those of `scontrol`.
+                let _ = (entry.take("blockindex"), entry.take("blocksize"));
+                match nodes {
+                    None => empty.push(name),
+                    Some(nodes) if key == "blockname" => blocks.push(GroupLine { line, name, nodes }),
+                    Some(nodes) => rings.push(GroupLine { line, name, nodes }),
+                }
+            }
+            "aggregatedblock" => continue,
             "blocksizes" => sizes = block_sizes(entry.line, &name)?,
             _ => {
                 let known = ["SwitchName", "BlockName", "BlockSizes", "RingName"];
@@ -46,6 +59,10 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
         entry.require_empty()?;
     }
     let kinds = [!switches.is_empty(), !blocks.is_empty(), !rings.is_empty()];
+    if let ([false, false, false], Some(name)) = (kinds, empty.first()) {
+        let problem = format!("`{}` has no `Nodes`; name its machines, as in Nodes=gpu[01-04]", shorten(name));
+        return Err(FileError::whole(KIND, problem).into());
+    }
     if kinds.into_iter().filter(|&is_there| is_there).count() != 1 {
         let problem = "give lines of one kind: SwitchName, BlockName or RingName";
         return Err(FileError::whole(KIND, problem).into());
@@ -56,6 +73,7 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
         builder.blocks(&blocks, &sizes)?;
     }
     builder.rings(&rings)?;
+    builder.leave_out(empty);
     let mut fabric = builder.finish()?;
     if has_speeds {
         let said = "LinkSpeed, which has no unit and which Slurm does not use; state rates with --rates";
@@ -85,12 +103,6 @@ impl Entry {
         Some(self.others.swap_remove(place).1)
     }
 
-    fn group(&mut self, name: String) -> Result<GroupLine, ImportError> {
-        let missing = || FileError::at(KIND, self.line, format!("`{}` has no `Nodes`", shorten(&name)));
-        let nodes = self.others.iter().position(|(key, _)| key == "nodes").ok_or_else(missing)?;
-        Ok(GroupLine { line: Some(self.line), nodes: self.others.swap_remove(nodes).1, name })
-    }
-
     fn require_empty(&self) -> Result<(), ImportError> {
         let Some((key, _)) = self.others.first() else { return Ok(()) };
         let hint =
@@ -109,6 +121,9 @@ fn entries(source: Source<'_>) -> Result<impl Iterator<Item = Result<Entry, Impo
             start = number;
         }
         let line = line.split('#').next().unwrap_or_default().trim_end();
+        if line.is_empty() && !whole.is_empty() {
+            continue;
+        }
         let (line, continues) = line.strip_suffix('\\').map_or((line, false), |line| (line, true));
         whole.push_str(line);
         if whole.len() > LINE_BYTES_MAX {
@@ -128,17 +143,52 @@ fn entries(source: Source<'_>) -> Result<impl Iterator<Item = Result<Entry, Impo
     Ok(entries.into_iter())
 }
 
+/// Pairs of keys and values. As Slurm reads them, blanks may stand around `=`, and quotes around a value; lists may have
+/// blanks behind their commas.
 fn entry(line: usize, text: &str) -> Result<Entry, ImportError> {
+    let malformed = |word: &str| {
+        let word = word.split_whitespace().next().unwrap_or_default();
+        let problem = format!("`{}` is no `Key=Value`; write SwitchName=leaf1 Nodes=gpu[01-04]", shorten(word));
+        FileError::at(KIND, line, problem)
+    };
     let mut pairs = Vec::new();
-    for word in text.split_whitespace() {
-        let malformed = || {
-            let problem = format!("`{}` is no `Key=Value`; write SwitchName=leaf1 Nodes=gpu[01-04]", shorten(word));
-            FileError::at(KIND, line, problem)
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (key, behind) = rest.split_once('=').ok_or_else(|| malformed(rest))?;
+        let (key, behind) = (key.trim_end(), behind.trim_start());
+        let quote = behind.chars().next().filter(|quote| matches!(quote, '"' | '\''));
+        let (value, next) = match quote {
+            Some(quote) => behind[1..].split_once(quote).ok_or_else(|| malformed(behind))?,
+            None => behind.split_at(end_of_value(behind)),
         };
-        let (key, value) =
-            word.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty()).ok_or_else(malformed)?;
-        pairs.push((key.to_ascii_lowercase(), value.to_owned()));
+        if key.is_empty() || key.contains(char::is_whitespace) || value.trim().is_empty() || value.contains('=') {
+            return Err(malformed(rest).into());
+        }
+        let value: String = value.split_whitespace().collect();
+        pairs.push((key.to_ascii_lowercase(), value));
+        rest = next.trim_start();
     }
     let mut pairs = pairs.into_iter();
     Ok(Entry { line, first: pairs.next(), others: pairs.collect() })
+}
+
+/// Where a value without quotes ends: at a blank that is neither beside a comma nor in brackets.
+fn end_of_value(text: &str) -> usize {
+    let (mut depth, mut last, mut blank) = (0_usize, ',', None);
+    for (place, c) in text.char_indices() {
+        if c.is_whitespace() {
+            if depth == 0 && last != ',' {
+                blank.get_or_insert(place);
+            }
+            continue;
+        }
+        match (blank.take(), c) {
+            (Some(end), _) if c != ',' => return end,
+            (_, '[') => depth += 1,
+            (_, ']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        last = c;
+    }
+    blank.unwrap_or(text.len())
 }

@@ -7,6 +7,7 @@ use canopy_topology::{Latency, expand_hosts, is_invisible, shorten};
 use crate::error::{FileError, ImportError};
 use crate::fabric::{Attachment, Fabric, FabricHost, FabricLink, FabricSwitch, PortName};
 use crate::kind::FileKind;
+use crate::machine::listed;
 use crate::source::Source;
 
 /// A switch as a file states it, on this line.
@@ -96,16 +97,22 @@ impl<'a> Builder<'a> {
         for line in lines {
             self.add_switch(line.line, &line.name)?;
         }
+        let mut empty = Vec::new();
         for SwitchLine { line, name, switches, nodes } in lines {
             self.source.ask()?;
             let switch = self.switch_at[name];
-            if switches.is_some() == nodes.is_some() {
-                let problem = format!("switch `{name}` needs `Switches` or `Nodes`, one of them");
-                return Err(self.error(*line, problem));
+            match (switches, nodes) {
+                (Some(_), Some(_)) => {
+                    let problem = format!("switch `{name}` needs `Switches` or `Nodes`, one of them; remove the other");
+                    return Err(self.error(*line, problem));
+                }
+                (None, None) => empty.push(name.clone()),
+                _ => {}
             }
             for below in switches.iter().map(|list| self.expand(*line, list)).collect::<Result<Vec<_>, _>>()?.concat() {
                 let Some(&lower) = self.switch_at.get(&below) else {
-                    let problem = format!("switch `{name}` is above `{below}`, which is no switch of the file");
+                    let problem =
+                        format!("switch `{name}` is above `{below}`, which is no switch of the file; add its line");
                     return Err(self.error(*line, problem));
                 };
                 self.link((lower, switch))?;
@@ -114,7 +121,16 @@ impl<'a> Builder<'a> {
                 self.join(*line, &node, switch)?;
             }
         }
+        self.leave_out(empty);
         self.refuse_loops()
+    }
+
+    /// Says what has no nodes: tools write such lines for places that are not filled yet.
+    pub(super) fn leave_out(&mut self, names: Vec<String>) {
+        if !names.is_empty() {
+            let (count, names) = (names.len(), listed(names.iter().map(String::as_str)));
+            self.fabric.report.left_out.push(format!("{count} without nodes: {names}"));
+        }
     }
 
     /// A switch must not be above itself.
@@ -237,7 +253,7 @@ impl<'a> Builder<'a> {
     /// The fabric, with a sentence on what it has.
     pub(super) fn finish(mut self) -> Result<Fabric, ImportError> {
         if self.fabric.hosts.is_empty() {
-            return Err(self.error(None, "the file names no nodes".to_owned()));
+            return Err(self.error(None, "the file names no nodes; give lines with Nodes=gpu[01-04]".to_owned()));
         }
         let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
         let mut below = vec![0; self.fabric.switches.len()];

@@ -49,6 +49,47 @@ fn yaml_says_the_same_and_names_what_it_leaves_out() {
     assert_eq!((hosts.len(), links), (3, vec!["s1 top".to_owned(), "s2 top".to_owned()]));
 }
 
+/// Slurm reads blanks around `=`, and quotes; people put blanks behind commas.
+#[test]
+fn blanks_and_quotes_say_nothing() {
+    let plain = "SwitchName=s0 Nodes=n[0-3,5],m1\nSwitchName=s1 Nodes=n4\nSwitchName=top Switches=s[0-1] LinkSpeed=1\n";
+    for text in [
+        "SwitchName = s0 Nodes = n[0-3,5],m1\nSwitchName =s1 Nodes= n4\nSwitchName = top Switches = s[0-1] LinkSpeed = 1\n",
+        "SwitchName=\"s0\" Nodes=\"n[0-3,5],m1\"\nSwitchName='s1' Nodes='n4'\nSwitchName=top Switches=\"s[0-1]\" LinkSpeed=1\n",
+        "  SwitchName=s0  Nodes=n[0-3, 5] , m1\nSwitchName=s1\tNodes=n4\nSwitchName=top Switches= s[0-1] LinkSpeed=1\n",
+    ] {
+        assert_eq!(shape(text), shape(plain), "{text}");
+    }
+}
+
+/// A switch of switches has all nodes below these, too; blocks come with their sizes, and once more together.
+#[test]
+fn what_scontrol_shows_is_the_file_that_it_read() {
+    let shown = "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[0-1]\nSwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[2-3]\n\
+                 SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-3] Switches=s[0-1]\n";
+    assert_eq!(
+        shape(shown),
+        shape("SwitchName=s0 Nodes=n[0-1]\nSwitchName=s1 Nodes=n[2-3]\nSwitchName=top Switches=s[0-1]\n")
+    );
+    let shown = "BlockName=b0 BlockIndex=0 Nodes=n[0-1] BlockSize=2\nBlockName=b1 BlockIndex=1 Nodes=n[2-3] BlockSize=2\n\
+                 AggregatedBlock=b[0-1] BlockIndex=2 Nodes=n[0-3] BlockSize=4\n";
+    assert_eq!(shape(shown), shape("BlockName=b0 Nodes=n[0-1]\nBlockName=b1 Nodes=n[2-3]\n"));
+}
+
+#[test]
+fn places_that_are_not_filled_are_left_out() {
+    for text in [
+        "BlockName=b1 Nodes=n[1-4]\nBlockName=later\n",
+        "SwitchName=b1 Nodes=n[1-4]\nSwitchName=later\n",
+        "- topology: a\n  block:\n    blocks:\n    - {block: b1, nodes: \"n[1-4]\"}\n    - block: later\n",
+        "- topology: a\n  tree:\n    switches:\n    - {switch: b1, nodes: \"n[1-4]\"}\n    - switch: later\n",
+    ] {
+        let fabric = read(text).unwrap();
+        assert_eq!((fabric.hosts.len(), fabric.hosts[0].attachments[0].switch), (4, 0), "{text}");
+        assert_eq!(fabric.report.left_out, ["1 without nodes: later"], "{text}");
+    }
+}
+
 #[test]
 fn blocks_are_joined_by_the_sizes_above_them() {
     let blocks: String = (1..=4).map(|block| format!("BlockName=b{block} Nodes=n{block}[1-4]\n")).collect();
@@ -84,11 +125,11 @@ fn refusals_name_the_line_and_the_remedy() {
         ("SwitchName=a Nodes=n[1-99999]\n", "more than 65536 hosts"),
         ("SwitchName=a Nodes=n[1-70000]\n", "more than 65536 hosts"),
         ("BlockName=a Nodes=n1\nSwitchName=b Nodes=n2\n", "give lines of one kind"),
-        ("BlockName=a\n", "line 1: `a` has no `Nodes`"),
+        ("BlockName=a\n", "`a` has no `Nodes`; name its machines"),
         ("BlockName=a Nodes=n1\nBlockSizes=0\n", "line 2: BlockSizes is `0`"),
         ("Switchname=a b\n", "line 1: `b` is no `Key=Value`"),
         ("- topology: a\n  flat: true\n", "topology `a` is flat"),
-        ("- topology: a\n  tree: {switches: []}\n", "the file names no nodes"),
+        ("- topology: a\n  tree: {switches: []}\n", "the file names no nodes; give"),
         ("- topology: a\n  tree: {switches: []}\n  ring: {rings: []}\n", "needs one of tree, block"),
         (
             "- topology: a\n  torus3d: {toruses: [{name: t, dims: {x: 2, y: 2, z: 2}, nodes: \"n[1-7]\"}]}\n",

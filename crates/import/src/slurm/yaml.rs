@@ -55,7 +55,7 @@ struct Blocks {
 #[serde(deny_unknown_fields)]
 struct Block {
     block: String,
-    nodes: String,
+    nodes: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ struct Rings {
 #[serde(deny_unknown_fields)]
 struct Ring {
     ring: String,
-    nodes: String,
+    nodes: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +89,19 @@ struct Extents {
     x: usize,
     y: usize,
     z: usize,
+}
+
+/// The groups that have nodes; the others are left out.
+fn with_nodes(builder: &mut Builder<'_>, groups: impl Iterator<Item = (String, Option<String>)>) -> Vec<GroupLine> {
+    let (mut lines, mut empty) = (Vec::new(), Vec::new());
+    for (name, nodes) in groups {
+        match nodes.filter(|nodes| !nodes.trim().is_empty()) {
+            Some(nodes) => lines.push(GroupLine { line: None, name, nodes }),
+            None => empty.push(name),
+        }
+    }
+    builder.leave_out(empty);
+    lines
 }
 
 /// Reads the topology of the cluster: the one that says so, else the first.
@@ -119,12 +132,12 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
         builder.tree(&switches.into_iter().map(line).collect::<Vec<_>>())?;
     }
     if let Some(Blocks { block_sizes, blocks }) = block {
-        let line = |Block { block, nodes }| GroupLine { line: None, name: block, nodes };
-        builder.blocks(&blocks.into_iter().map(line).collect::<Vec<_>>(), &block_sizes)?;
+        let blocks = with_nodes(&mut builder, blocks.into_iter().map(|Block { block, nodes }| (block, nodes)));
+        builder.blocks(&blocks, &block_sizes)?;
     }
     if let Some(Rings { rings }) = ring {
-        let line = |Ring { ring, nodes }| GroupLine { line: None, name: ring, nodes };
-        builder.rings(&rings.into_iter().map(line).collect::<Vec<_>>())?;
+        let rings = with_nodes(&mut builder, rings.into_iter().map(|Ring { ring, nodes }| (ring, nodes)));
+        builder.rings(&rings)?;
     }
     for Torus { name, dims, nodes } in torus3d.map(|tori| tori.toruses).unwrap_or_default() {
         let Some(nodes) = nodes else {
