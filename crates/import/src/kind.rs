@@ -13,6 +13,8 @@ pub enum FileKind {
     NvidiaSmi,
     /// AMD: the tables of `rocm-smi --showtopo`.
     RocmSmi,
+    /// AMD: the tables of `amd-smi topology`.
+    AmdSmi,
     /// hwloc: XML of `lstopo`.
     Hwloc,
     /// Slurm: `topology.conf`.
@@ -44,6 +46,7 @@ const NAMES: &[(FileKind, &str, &str)] = &[
     (FileKind::NcclXml, "NCCL XML", "NCCL_TOPO_DUMP_FILE"),
     (FileKind::NvidiaSmi, "nvidia-smi table", "nvidia-smi topo -m"),
     (FileKind::RocmSmi, "rocm-smi tables", "rocm-smi --showtopo"),
+    (FileKind::AmdSmi, "amd-smi tables", "amd-smi topology"),
     (FileKind::Hwloc, "hwloc XML", "lstopo --of xml"),
     (FileKind::SlurmConf, "topology.conf", "the syntax of Slurm"),
     (FileKind::SlurmYaml, "topology.yaml", "the syntax of Slurm"),
@@ -70,6 +73,18 @@ impl FileKind {
     /// What writes such files.
     pub fn made_with(self) -> &'static str {
         self.named().map_or("canopy", |&(_, _, made_with)| made_with)
+    }
+
+    /// What to send, behind a semicolon, for a problem that does not say what to do about it.
+    pub(crate) fn remedy(self, problem: &str) -> String {
+        let made_with = self.made_with();
+        match self {
+            _ if problem.contains("; ") => String::new(),
+            Self::Own(_) => "; write it as `canopy topology generate ring:4 -o FILE` does".to_owned(),
+            Self::Csv => format!("; send one whole table with {made_with}"),
+            _ if made_with.starts_with("the syntax of") => format!("; send one whole file in {made_with}"),
+            _ => format!("; send what `{made_with}` writes, whole and alone"),
+        }
     }
 
     /// All kinds of other programs.

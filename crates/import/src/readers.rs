@@ -27,6 +27,7 @@ pub(crate) const READERS: &[Reader] = &[
     reader(FileKind::NcclXml, nccl::begins, nccl::read),
     reader(FileKind::NvidiaSmi, host::begins_smi, host::read_smi),
     reader(FileKind::RocmSmi, host::begins_rocm, host::read_rocm),
+    reader(FileKind::AmdSmi, host::begins_amd, host::read_amd),
     reader(FileKind::Hwloc, host::begins_hwloc, host::read_hwloc),
     reader(FileKind::SlurmConf, slurm::begins_conf, slurm::read_conf),
     reader(FileKind::SlurmYaml, slurm::begins_yaml, slurm::read_yaml),

@@ -21,6 +21,7 @@ macro_rules! kinds {
 }
 
 kinds! {
+    amd_smi AmdSmi;
     astra AstraNetwork;
     csv Csv;
     graphml GraphMl;

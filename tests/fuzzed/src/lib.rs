@@ -64,6 +64,7 @@ targets! {
     fault_request "Faults on the wire, in words and in records." requests::fault;
     host_list "Lists of hosts in all forms: names are distinct and within the limit." texts::host_list;
     import "Files of other programs, recognised by their content, alone and as parts of a cluster." imports::recognised;
+    import_amd_smi "The tables of amd-smi." imports::amd_smi;
     import_astra "Networks of ASTRA-sim." imports::astra;
     import_csv "Tables of links." imports::csv;
     import_graphml "Graphs in GraphML." imports::graphml;

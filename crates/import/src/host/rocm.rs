@@ -1,14 +1,15 @@
-//! The tables of `rocm-smi --showtopo`: how each two GPUs are linked, and their NUMA nodes.
+//! The tables of `rocm-smi --showtopo` and `amd-smi topology`: how each two GPUs are linked, and their NUMA nodes.
 //!
 //! [`tables`] reads them. Pairs that xGMI joins in one hop have a link, all others meet at the host. Weights are
-//! distances, not rates, and no table counts links: one link a pair is taken, with RCCL's rate.
-//! Source: ROCm/rocm-smi-lib `python_smi_tools/rocm_smi.py`; RCCL's tables for rates.
+//! distances, not rates: each hop adds as much as the first, and where they and the table of hops differ, they are right.
+//! Of rates only `amd-smi` has a table, which may be empty; else one link a pair is taken, with RCCL's rate.
+//! Source: ROCm/rocm-smi-lib `python_smi_tools/rocm_smi.py`, ROCm/amdsmi `amdsmi_cli`; RCCL's tables for rates.
 
 mod tables;
 
-use canopy_topology::{Attributes, Latency, NodeKind};
+use canopy_topology::{Attributes, Capacity, Latency, NodeKind};
 
-use self::tables::{Tables, Word};
+use self::tables::{Numbers, Tables, Word};
 use super::groups::Groups;
 use super::rates::{self, Generation};
 use crate::content::Content;
@@ -17,46 +18,70 @@ use crate::kind::FileKind;
 use crate::machine::Machine;
 use crate::source::Source;
 
-const KIND: FileKind = FileKind::RocmSmi;
+/// Bytes per second of an MB/s.
+const MEGABYTE: u64 = 1_000_000;
 
 /// Most GPUs that one is linked to: MI300 has 7 links, MI250 8.
 const PEERS_MAX: usize = 8;
 /// Most GPUs that MI210 and MI250 link each to each.
 const SMALL_MESH: usize = 4;
 
-pub(crate) use tables::begins;
+pub(crate) use tables::{begins, begins_amd};
 
-/// Reads the tables to the machine that they show.
+/// Reads the tables of `rocm-smi` to the machine that they show.
 pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
-    let tables = tables::read(source)?;
-    let pairs = linked(&tables)?;
+    machine_of(FileKind::RocmSmi, source)
+}
+
+/// Reads those of `amd-smi`.
+pub(crate) fn read_amd(source: Source<'_>) -> Result<Content, ImportError> {
+    machine_of(FileKind::AmdSmi, source)
+}
+
+fn machine_of(kind: FileKind, source: Source<'_>) -> Result<Content, ImportError> {
+    let tables = tables::read(kind, source)?;
+    let pairs = linked(kind, &tables)?;
     let gpus = tables.gpus.len();
     let generation = if pairs.is_empty() { rates::PLAIN } else { rates::amd(is_mesh(gpus, &pairs)) };
     let mut machine = Machine::default();
-    tables.gpus.iter().for_each(|gpu| machine.draft.add_compute(gpu.clone()));
+    for (gpu, label) in tables.gpus.iter().zip(&tables.labels) {
+        let attributes = Attributes { label: label.clone(), ..Attributes::default() };
+        machine.draft.add_node(gpu.clone(), NodeKind::Compute, attributes);
+    }
     source.require(gpus, 2 * pairs.len())?;
     for &(a, b) in &pairs {
-        machine.draft.add_both(&tables.gpus[a], &tables.gpus[b], generation.link, Latency::default());
+        let rate = stated(&tables, (a, b)).unwrap_or(generation.link);
+        machine.draft.add_both(&tables.gpus[a], &tables.gpus[b], rate, Latency::default());
     }
     add_cpus(&tables, generation, source, &mut machine)?;
     tell(&tables, &pairs, generation, &mut machine);
     Ok(Content::Machine(machine))
 }
 
-/// Pairs that xGMI joins in one hop.
-fn linked(tables: &Tables) -> Result<Vec<(usize, usize)>, ImportError> {
+/// The rate of the links of a pair, where the tables state it.
+fn stated(tables: &Tables, (a, b): (usize, usize)) -> Option<Capacity> {
+    let megabytes = tables.rates.as_ref()?.get(a)?.get(b).copied().flatten()?;
+    Capacity::from_bytes_per_sec(megabytes.checked_mul(MEGABYTE)?)
+}
+
+/// Pairs that xGMI joins in one hop: by the table of hops, and by weights below those of two.
+fn linked(kind: FileKind, tables: &Tables) -> Result<Vec<(usize, usize)>, ImportError> {
+    let of = |table: &Option<Numbers>, (a, b): (usize, usize)| table.as_ref()?.get(a)?.get(b).copied().flatten();
+    let rows = || tables.types.iter().enumerate();
+    let xgmi = || {
+        rows().flat_map(|(a, row)| {
+            let to = row.iter().enumerate().skip(a + 1).filter(|(_, word)| **word == Word::Xgmi);
+            to.map(move |(b, _)| (a, b))
+        })
+    };
+    let one_hop = xgmi().filter_map(|pair| of(&tables.weights, pair)).filter(|&weight| weight > 0).min();
+    let is_near = |weight: u64| one_hop.is_none_or(|one_hop| weight < one_hop.saturating_mul(2));
+    let is_linked = |pair: &(usize, usize)| {
+        of(&tables.hops, *pair).is_none_or(|hops| hops == 1) && of(&tables.weights, *pair).is_none_or(is_near)
+    };
+    let pairs: Vec<(usize, usize)> = xgmi().filter(is_linked).collect();
     let mut peers = vec![0_usize; tables.gpus.len()];
-    let mut pairs = Vec::new();
-    for (a, row) in tables.types.iter().enumerate() {
-        for (b, &word) in row.iter().enumerate().skip(a + 1) {
-            let hops = tables.hops.as_ref().and_then(|hops| hops.get(a)?.get(b));
-            if word == Word::Xgmi && hops.is_none_or(|&hops| hops == 1) {
-                pairs.push((a, b));
-                peers[a] += 1;
-                peers[b] += 1;
-            }
-        }
-    }
+    pairs.iter().flat_map(|&(a, b)| [a, b]).for_each(|gpu| peers[gpu] += 1);
     match peers.iter().position(|&count| count > PEERS_MAX) {
         None => Ok(pairs),
         Some(gpu) => {
@@ -65,7 +90,7 @@ fn linked(tables: &Tables) -> Result<Vec<(usize, usize)>, ImportError> {
                 "`{name}` is one hop from {count} others, but no GPU has so many links; describe whole GPUs, not \
                  partitions"
             );
-            Err(FileError::whole(KIND, problem).of_field(name).into())
+            Err(FileError::whole(kind, problem).of_field(name).into())
         }
     }
 }
@@ -111,7 +136,11 @@ fn add_cpus(
 fn tell(tables: &Tables, pairs: &[(usize, usize)], generation: Generation, machine: &mut Machine) {
     let report = &mut machine.report;
     report.understood.push(format!("{} GPUs, {} pairs linked by xGMI", tables.gpus.len(), pairs.len()));
-    if !pairs.is_empty() {
+    let silent = pairs.iter().filter(|&&pair| stated(tables, pair).is_none()).count();
+    if silent < pairs.len() {
+        report.understood.push("rates of links are the larger ones of the table of bandwidths".to_owned());
+    }
+    if silent > 0 {
         report.assumed.push(format!(
             "the tables name no GPU and no number of links: one link a pair is taken, {}, as that of {}",
             generation.link, generation.gpus

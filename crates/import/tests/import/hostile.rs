@@ -4,26 +4,9 @@ use canopy_import::{Cluster, Content, FileKind, ImportError, Layout, MachineOf, 
 use canopy_topology::TopologyLimits;
 use proptest::prelude::*;
 
-const LIMITS: TopologyLimits = TopologyLimits { nodes_max: 300, links_max: 5_000, bytes_max: 1 << 20 };
+use crate::small::SMALL;
 
-/// A small file of every kind, as its program writes it.
-const SMALL: &[(FileKind, &str)] = &[
-    (FileKind::AstraNetwork, include_str!("../data/astra.yml")),
-    (FileKind::GraphMl, include_str!("../data/graph.graphml")),
-    (FileKind::SimGrid, include_str!("../data/platform.xml")),
-    (FileKind::Csv, include_str!("../data/links.csv")),
-    (FileKind::NcclXml, include_str!("../data/h100-host.xml")),
-    (FileKind::NvidiaSmi, include_str!("../data/nvidia-smi-topo.txt")),
-    (FileKind::RocmSmi, include_str!("../data/rocm-smi-topo.txt")),
-    (FileKind::Hwloc, include_str!("../data/lstopo.xml")),
-    (FileKind::SlurmConf, include_str!("../data/topology.conf")),
-    (FileKind::SlurmYaml, include_str!("../data/topology.yaml")),
-    (FileKind::IbNetDiscover, include_str!("../data/ibnetdiscover.out")),
-    (FileKind::IbLinkInfo, include_str!("../data/iblinkinfo.out")),
-    (FileKind::Lldp, include_str!("../data/lldp.json")),
-    (FileKind::Topograph, include_str!("../data/topograph.yaml")),
-    (FileKind::KubernetesLabels, include_str!("../data/kubernetes-nodes.yaml")),
-];
+const LIMITS: TopologyLimits = TopologyLimits { nodes_max: 300, links_max: 5_000, bytes_max: 1 << 20 };
 
 /// What means something in one kind of file or another.
 const MARKS: &[u8] = b"[]{}<>=\"' \n\\9-,";
@@ -37,7 +20,8 @@ fn there_is_a_file_of_every_kind_and_it_is_recognised() {
     }
 }
 
-/// What is no network is called by its name; other XML is read as that of NCCL, and other text as canopy's own.
+/// What is no network is called by its name; other XML is read as that of NCCL, and of other text the kinds
+/// that are read are named.
 #[test]
 fn files_are_told_apart() {
     let refusal = |bytes: &[u8]| read(bytes, None, &LIMITS).unwrap_err();

@@ -5,4 +5,5 @@ mod fabrics;
 mod hostile;
 mod nccl;
 mod networks;
+mod small;
 mod written;

@@ -61,6 +61,29 @@ fn pairs_of_two_hops_have_no_link() {
     assert!(links.iter().all(|(_, rate)| *rate == 360), "{links:?}");
 }
 
+/// Where weights and hops differ, weights are right: twice that of a hop is two. Rates are the larger ones, where there are
+/// any.
+#[test]
+fn weights_tell_hops_and_amd_smi_has_rates() {
+    const AMD: &str = include_str!("../../../tests/data/amd-smi-topology.txt");
+    let expected = [("GPU0 GPU1", 1000), ("GPU0 GPU2", 500), ("GPU1 GPU3", 360), ("GPU2 GPU3", 1000)]
+        .map(|(ends, rate)| (ends.to_owned(), rate));
+    assert_eq!(links(AMD), expected);
+    let found = machine(AMD);
+    assert_eq!(found.draft.nodes[2].attributes.label.as_deref(), Some("0000:85:00.0"));
+    assert!(found.report.understood[1].contains("table of bandwidths"), "{:?}", found.report);
+    let without = AMD.replace("NUMA BW", "OTHER");
+    assert!(links(&without).iter().all(|(_, rate)| *rate == 360), "{:?}", links(&without));
+    for (text, message) in [
+        (AMD.replace("LINK TYPE", "KIND"), "no table `LINK TYPE TABLE`; send all that `amd-smi topology` prints"),
+        (format!("{AMD}\n{AMD}"), "line 55: a second such table begins here; send the tables of one machine"),
+        (AMD.replace("50000-100000", "fast"), "has `fast`; send what `amd-smi topology` prints"),
+    ] {
+        let found = refusal(&text);
+        assert!(found.starts_with("amd-smi tables") && found.contains(message), "{found}");
+    }
+}
+
 #[test]
 fn older_versions_write_numa_nodes_otherwise_and_may_have_no_hops() {
     let text = TABLES.replace("GPU[", "GPU ").replace("]\t\t:", "          :");
