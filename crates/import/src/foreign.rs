@@ -12,16 +12,52 @@ pub struct ForeignFile {
 const NETWORK: &str = "describe the network in canopy's YAML, as `canopy topology generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
 const DUMP: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file";
 const SIMULATED: &str = "give the network of the analytical back end, with `topology`, `npus_count` and `bandwidth`";
+const NODES: &str =
+    "give what `kubectl get nodes -o yaml` writes, or `kubectl get hypernodes -o yaml` where Volcano has them";
+const TABLE: &str = "give what `nvidia-smi topo -m` prints, or a dump of NCCL (NCCL_TOPO_DUMP_FILE)";
+const TREE: &str = "give what `lstopo --of xml` writes, or a dump of NCCL (NCCL_TOPO_DUMP_FILE)";
+const SUBNET: &str = "give what `ibnetdiscover` prints";
+const SLURM: &str = "give topology.conf, or what `scontrol show topology` prints";
 const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` read plan files";
 
 /// Files by a text that only they have: an element, a key, a heading. Texts are compared without regard to case.
-const KINDS: [(&str, ForeignFile); 22] = [
-    ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
-    ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
+const KINDS: [(&str, ForeignFile); 37] = [
+    ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: SLURM }),
+    ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: SLURM }),
     ("nccl info", ForeignFile { what: "a log of NCCL", instead: DUMP }),
     ("\nswitchguids=", ForeignFile { what: "an InfiniBand routing file", instead: NETWORK }),
-    ("\napiversion:", ForeignFile { what: "a Kubernetes manifest", instead: NETWORK }),
-    ("\nkind: cluster", ForeignFile { what: "a Kubernetes manifest", instead: NETWORK }),
+    ("\napiversion:", ForeignFile { what: "a Kubernetes manifest", instead: NODES }),
+    ("\nkind: cluster", ForeignFile { what: "a Kubernetes manifest", instead: NODES }),
+    ("status   roles", ForeignFile { what: "the table of `kubectl get nodes`", instead: NODES }),
+    ("\npartition avail", ForeignFile { what: "the table of `sinfo`", instead: SLURM }),
+    ("| nvidia-smi ", ForeignFile { what: "the overview of nvidia-smi", instead: TABLE }),
+    ("gpu 0: nvidia ", ForeignFile { what: "a list of nvidia-smi", instead: TABLE }),
+    (
+        "rocm system management interface",
+        ForeignFile {
+            what: "output of rocm-smi without tables of links",
+            instead: "give what `rocm-smi --showtopo` prints",
+        },
+    ),
+    (
+        "\"link_type\"",
+        ForeignFile { what: "JSON of amd-smi", instead: "give the tables of `amd-smi topology` without `--json`" },
+    ),
+    (
+        "lldp neighbors:",
+        ForeignFile { what: "text of lldpcli", instead: "give what `lldpcli show neighbors -f json` writes" },
+    ),
+    ("\nca '", ForeignFile { what: "output of ibstat", instead: SUBNET }),
+    ("\nhca_id:", ForeignFile { what: "output of ibv_devinfo", instead: SUBNET }),
+    ("\nmachine (", ForeignFile { what: "text of lstopo", instead: TREE }),
+    ("3d controller", ForeignFile { what: "a list of lspci", instead: TREE }),
+    ("vga compatible controller", ForeignFile { what: "a list of lspci", instead: TREE }),
+    ("node distances:", ForeignFile { what: "output of numactl", instead: TREE }),
+    ("thread(s) per core", ForeignFile { what: "output of lscpu", instead: TREE }),
+    (
+        "command not found",
+        ForeignFile { what: "a message of a shell", instead: "run the program where it is installed" },
+    ),
     ("<graphs", ForeignFile { what: "a graph file of NCCL (NCCL_GRAPH_DUMP_FILE)", instead: DUMP }),
     ("<algo ", ForeignFile { what: "an MSCCL plan", instead: PLAN }),
     ("<routeplan", ForeignFile { what: "a route file", instead: PLAN }),

@@ -20,6 +20,8 @@ mod lldp;
 mod machine;
 mod names;
 mod nccl;
+mod nearest;
+mod paste;
 mod read;
 mod readers;
 mod report;
@@ -38,5 +40,6 @@ pub use fabric::{Attachment, Fabric, FabricHost, FabricLink, FabricSwitch, PortN
 pub use foreign::ForeignFile;
 pub use kind::FileKind;
 pub use machine::{Machine, Port};
+pub use paste::unwrapped;
 pub use read::{Imported, read, read_content, read_until};
 pub use report::Report;

@@ -33,6 +33,15 @@ pub fn known_networks() -> Option<PathBuf> {
     beside("oracle", "")
 }
 
+/// Reduced files of users with the right answers, beside the checkout; `None` after saying so.
+///
+/// # Panics
+/// If they are absent and all is required.
+#[track_caller]
+pub fn real_cases() -> Option<PathBuf> {
+    beside("real-cases", "")
+}
+
 /// A program on the search path; `None` after saying so.
 ///
 /// # Panics

@@ -6,7 +6,7 @@ use crate::kind::FileKind;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum XmlError {
-    #[error("{} line {line}, column {column}: {problem}", kind.name())]
+    #[error("{} line {line}, column {column}: {problem}{}", kind.name(), kind.remedy(problem))]
     Syntax { kind: FileKind, line: usize, column: usize, problem: String },
     #[error("line {line}: document type declarations are not supported; remove the `<!DOCTYPE …>`")]
     DocType { line: usize },

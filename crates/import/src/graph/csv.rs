@@ -16,10 +16,9 @@ const KIND: FileKind = FileKind::Csv;
 /// What marks a switch.
 const SWITCH: &str = "switch:";
 
-/// Whether a file that begins like this is one: its first line that is no comment is the header.
+/// Whether a file that begins like this is one: a line is the header.
 pub(crate) fn begins(start: &str) -> bool {
-    let first = start.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    first.is_some_and(|line| columns(line).is_some())
+    start.lines().any(|line| line.contains(',') && columns(line).is_some())
 }
 
 /// Positions of source, destination, bandwidth and latency in a header.

@@ -5,5 +5,6 @@ mod fabrics;
 mod hostile;
 mod nccl;
 mod networks;
+mod pasted;
 mod small;
 mod written;
