@@ -1,10 +1,12 @@
 //! One machine: its GPUs, what joins them, and the ports that lead out.
 
 mod prune;
+mod wires;
 
 use canopy_topology::{Capacity, NodeKind, TopologyDraft};
 
 use crate::report::Report;
+pub(crate) use wires::{is_display, is_virtual};
 
 /// A machine as a dump or a table describes it.
 #[derive(Clone, Debug, Default)]

@@ -7,6 +7,7 @@
 //!
 //! It ignores `gdr` (whether a NIC reaches a GPU's memory directly).
 
+mod drawn;
 mod graph;
 mod rates;
 

@@ -39,8 +39,10 @@ const fn generation(gpus: &'static str, link: u64, pcie_generation: u8) -> Gener
 ///
 /// H100 and H200 have 18, A100 12, V100 6, P100 4. Two Ampere cards on a bridge have 4 to each other, and a P100 with 4
 /// links to GPUs has one to each. A number between is that of a GPU some of whose links are down or lead elsewhere.
-pub(super) fn nvidia(links: u64, bundle: u64) -> Generation {
+/// `is_grace` says that two GPUs share a Grace CPU: these are of the Blackwell generation, with 18 links, too.
+pub(super) fn nvidia(links: u64, bundle: u64, is_grace: bool) -> Generation {
     match (links, bundle) {
+        (13..=18, _) if is_grace => generation("GB200 or GB300", 401, 5),
         (19.., _) => generation("Blackwell or later", 401, 5),
         (13..=18, _) => generation("H100 or H200 (B200 has 40.1GB/s a link)", 206, 5),
         (9..=12, _) => generation("A100", 200, 4),

@@ -100,16 +100,23 @@ impl Builder<'_> {
     /// One switch for devices that meet below a host bridge, and a CPU for those that meet below a NUMA node.
     fn add_pcie(&mut self, source: Source<'_>) -> Result<(), ImportError> {
         let (table, pcie) = (self.table, self.pcie.pcie);
+        let mut contradicts = false;
         let (mut switches, mut cpus) = (Groups::new(table.devices.len()), Groups::new(table.devices.len()));
         for (a, b, cell) in table.pairs() {
             // NVLink hides how two GPUs meet in PCIe.
             let hidden = || table.devices[a].place == table.devices[b].place;
+            let shares_node = table.devices[a].shares_node(&table.devices[b]);
+            contradicts |= cell == Cell::Far && shares_node;
             if cell == Cell::Near {
                 switches.join(a, b);
             }
-            if matches!(cell, Cell::Near | Cell::Host) || matches!(cell, Cell::NvLink(_)) && hidden() {
+            if matches!(cell, Cell::Near | Cell::Host) || matches!(cell, Cell::NvLink(_)) && hidden() || shares_node {
                 cpus.join(a, b);
             }
+        }
+        if contradicts {
+            let text = "SYS stands between devices of one NUMA node: the NUMA column is taken to be right";
+            self.machine.report.assumed.push(text.to_owned());
         }
         let cpus = cpus.members();
         source.require(table.devices.len() + cpus.len(), cpus.len().saturating_mul(cpus.len()))?;

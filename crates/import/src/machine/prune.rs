@@ -1,8 +1,8 @@
 //! Leaves out devices that have no role in a network.
 //!
-//! CPUs go unless GPUs need them to reach each other, or a port that is of use; then every switch with fewer than two
-//! neighbours goes, because it connects nothing. So NICs go, unless their ports are joined to something: they matter
-//! between machines only.
+//! CPUs go unless GPUs need them to reach each other, or a port that is of use: one without GPUs is no detour between
+//! others. Then every switch with fewer than two neighbours goes, because it connects nothing. So NICs go, unless their
+//! ports are joined to something: they matter between machines only.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,10 +16,9 @@ impl Machine {
     pub(crate) fn prune(&mut self, keeps_ports: bool) {
         let graph = Graph::of(self, keeps_ports);
         let mut gone = vec![false; graph.neighbours.len()];
-        if graph.devices_meet_without_cpus() {
-            let cpus = (0..gone.len()).filter(|&node| graph.is_cpu[node]).collect::<Vec<_>>();
-            self.remove(&mut gone, &cpus, "no path between GPUs needs them");
-        }
+        let (all, served) = (graph.devices_meet_without_cpus(), graph.served());
+        let cpus = (0..gone.len()).filter(|&node| graph.is_cpu[node] && (all || !served[node])).collect::<Vec<_>>();
+        self.remove(&mut gone, &cpus, "no path between GPUs needs them");
         let dead_ends = graph.dead_ends(&gone);
         self.remove(&mut gone, &dead_ends, "they connect no GPUs of the host");
         let position: HashMap<&str, usize> =
@@ -104,6 +103,21 @@ impl Graph {
             (0..seen.len()).all(|node| seen[node] || !self.is_gpu[node] && !self.is_joined[node])
         };
         all_reached(&self.neighbours) && all_reached(&self.sources)
+    }
+
+    /// By node: whether a way leads from a GPU or a joined NIC to it that passes no CPU. O(nodes + links).
+    fn served(&self) -> Vec<bool> {
+        let mut served: Vec<bool> =
+            self.is_gpu.iter().zip(&self.is_joined).map(|(gpu, joined)| *gpu || *joined).collect();
+        let mut stack: Vec<usize> = (0..served.len()).filter(|&node| served[node]).collect();
+        while let Some(node) = stack.pop() {
+            for &next in self.neighbours[node].iter().chain(&self.sources[node]) {
+                if !std::mem::replace(&mut served[next], true) && !self.is_cpu[next] {
+                    stack.push(next);
+                }
+            }
+        }
+        served
     }
 
     /// Nodes other than GPUs that have fewer than two neighbours, or have when all such are gone. What is joined has one

@@ -6,16 +6,15 @@
 //! Built in the order NCCL does: the PCI tree first, then NVLink and its kin, then links between PCI switches and
 //! between CPUs. Nothing is left out here.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_topology::{
-    Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, TopologyDraft, TopologyLimits, shorten,
-};
+use canopy_topology::{Capacity, TopologyLimits, shorten};
 
 use super::rates;
 use crate::error::ImportError;
 use crate::error::NcclError;
-use crate::machine::{Machine, Port};
+use crate::machine::{Port, is_display, is_virtual, listed};
 use crate::report::Report;
 use crate::xml::Element;
 
@@ -34,9 +33,9 @@ pub(super) struct Vertex {
     pub(super) kind: VertexKind,
     pub(super) id: String,
     /// What the machine calls it, where that is not its id.
-    label: Option<String>,
+    pub(super) label: Option<String>,
     /// Rank the file gives a GPU.
-    rank: Option<u64>,
+    pub(super) rank: Option<u64>,
 }
 
 /// A directed link between two vertices.
@@ -53,7 +52,7 @@ pub(super) struct HostGraph {
     pub(super) vertices: Vec<Vertex>,
     pub(super) links: Vec<HostLink>,
     /// Ports of NICs, with the vertex of the NIC.
-    ports: Vec<(usize, Port)>,
+    pub(super) ports: Vec<(usize, Port)>,
     pub(super) report: Report,
 }
 
@@ -92,6 +91,8 @@ impl HostGraph {
             _ => return Err(system.unusable("version", version, "1 (NCCL) or 2 (RCCL)").into()),
         };
         let mut reader = Reader { hosts: hosts(system), ..Reader::default() };
+        let stated = system.children_named("cpu").filter_map(|cpu| cpu.attribute("numaid"));
+        reader.numaids = stated.map(Cow::Borrowed).collect();
         for cpu in system.children_named("cpu") {
             reader.host = reader.host_of(cpu)?;
             reader.add_cpu(cpu)?;
@@ -178,6 +179,11 @@ struct Reader<'a> {
     device_at: BTreeMap<(usize, String), usize>,
     pci_links: Vec<(usize, usize, &'a Element)>,
     nvswitch: Option<usize>,
+    /// Numbers that CPUs have, in any host.
+    numaids: BTreeSet<Cow<'a, str>>,
+    /// Interfaces that software made, and ports without a speed.
+    virtual_ports: Vec<&'a str>,
+    silent_ports: usize,
     /// Names of elements that are not read, with their numbers.
     skipped: BTreeMap<&'a str, usize>,
 }
@@ -213,7 +219,12 @@ impl<'a> Reader<'a> {
     }
 
     fn add_cpu(&mut self, element: &'a Element) -> Result<(), NcclError> {
-        let numaid = element.required("numaid")?;
+        let stated = element.required("numaid")?;
+        // Virtual machines and desktop boards have no number.
+        let free =
+            || (0..).map(|number: usize| number.to_string()).find(|number| !self.numaids.contains(number.as_str()));
+        let numaid = if stated == "-1" { free().unwrap_or_default() } else { stated.to_owned() };
+        let numaid = numaid.as_str();
         if !numaid.bytes().all(|byte| byte.is_ascii_digit()) || numaid.len() > 9 {
             return Err(element.unusable("numaid", numaid, "a whole number").into());
         }
@@ -221,6 +232,7 @@ impl<'a> Reader<'a> {
         if self.names.contains_key(&id) {
             return Err(NcclError::DuplicateCpu { line: element.line, numaid: numaid.to_owned() });
         }
+        self.numaids.insert(Cow::Owned(numaid.to_owned()));
         let cpu = self.add_vertex(VertexKind::Cpu, id, None);
         self.cpus.push((cpu, self.host, element));
         for child in &element.children {
@@ -241,19 +253,31 @@ impl<'a> Reader<'a> {
         cpu: usize,
         numaid: &str,
     ) -> Result<(), NcclError> {
+        let (virtual_ports, ports): (Vec<&Element>, Vec<_>) =
+            ports.partition(|port| name(port).is_some_and(is_virtual));
+        self.virtual_ports.extend(virtual_ports.into_iter().filter_map(name));
+        if ports.is_empty() {
+            return Ok(());
+        }
         let nic = self.add_vertex(VertexKind::Switch, self.named(format!("nic-cpu{numaid}")), None);
         self.graph.add_both(cpu, nic, rates::LOCAL);
-        self.add_ports(ports, nic)
+        self.add_ports(ports.into_iter(), nic)
     }
 
     fn add_ports(&mut self, ports: impl Iterator<Item = &'a Element>, nic: usize) -> Result<(), NcclError> {
         for port in ports {
-            let device = port.attribute("name").map(str::to_owned);
+            if let Some(name) = name(port).filter(|name| is_virtual(name)) {
+                self.virtual_ports.push(name);
+                continue;
+            }
+            let device = name(port).map(str::to_owned);
             if let Some(device) = &device {
                 self.name_device(nic, device);
             }
             let guid = port.attribute("guid").and_then(guid).filter(|&guid| guid > 0);
-            let rate = Capacity::from_bytes_per_sec(rates::net(port)?);
+            let stated = rates::net(port)?;
+            self.silent_ports += usize::from(stated.is_none());
+            let rate = Capacity::from_bytes_per_sec(stated.unwrap_or(rates::UNKNOWN_PORT));
             self.graph.ports.push((nic, Port { node: String::new(), device, guid, rate }));
         }
         Ok(())
@@ -281,7 +305,7 @@ impl<'a> Reader<'a> {
                 }
                 self.add_gpu(Some(gpu), label, cpu)?
             }
-            None if is_gpu_class(class) => self.add_gpu(None, label, cpu)?,
+            None if is_gpu_class(class) && !shows(element) => self.add_gpu(None, label, cpu)?,
             None if holds("nic") || holds("net") || class_starts(class, "02") => {
                 self.add_vertex(VertexKind::Switch, self.named(format!("nic-{dotted}")), label)
             }
@@ -417,6 +441,17 @@ impl<'a> Reader<'a> {
                 format!("NVLink unknown: {silent} GPUs have no <gpu> element, so only their PCI links are known");
             self.graph.report.assumed.push(text);
         }
+        if self.silent_ports > 0 {
+            let (count, rate) = (self.silent_ports, Capacity::from_bytes_per_sec(rates::UNKNOWN_PORT));
+            let rate = rate.map(|rate| rate.to_string()).unwrap_or_default();
+            self.graph.report.assumed.push(format!(
+                "{count} ports state no speed: {rate} (10Gb/s) is taken, as NCCL does; state it with `--rates nic=400Gb/s`"
+            ));
+        }
+        if !self.virtual_ports.is_empty() {
+            let (count, names) = (self.virtual_ports.len(), listed(self.virtual_ports.iter().copied()));
+            self.graph.report.left_out.push(format!("{count} virtual interfaces, which are no wires: {names}"));
+        }
         if self.hosts.len() > 1 {
             let text = format!("the NVSwitches of all {} hosts are one NVLink domain", self.hosts.len());
             self.graph.report.assumed.push(text);
@@ -430,37 +465,19 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What a port is called.
+fn name(port: &Element) -> Option<&str> {
+    port.attribute("name")
+}
+
+/// Whether a device of the class of GPUs shows pictures alone.
+fn shows(device: &Element) -> bool {
+    let id = |attribute| device.attribute(attribute).unwrap_or_default();
+    is_display(id("vendor"), id("device"))
+}
+
 /// `0x1a2b` as a number.
 fn guid(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     u64::from_str_radix(digits, 16).ok()
-}
-
-impl From<HostGraph> for Machine {
-    fn from(graph: HostGraph) -> Self {
-        let HostGraph { vertices, links, ports, mut report } = graph;
-        let count = |kind| vertices.iter().filter(|vertex| vertex.kind == kind).count();
-        let (gpus, cpus) = (count(VertexKind::Gpu), count(VertexKind::Cpu));
-        report.understood.push(format!("{gpus} GPUs, {cpus} CPUs and {} ports of NICs", ports.len()));
-        let id = |vertex: usize| vertices[vertex].id.clone();
-        let links = links.iter().map(|link| DraftLink {
-            from: id(link.from),
-            to: id(link.to),
-            capacity: Capacity::from_bytes_per_sec(link.bytes_per_sec).expect("links that carry nothing are not added"),
-            latency: Latency::default(),
-            count: 1,
-        });
-        let links = links.collect();
-        let ports = ports.into_iter().map(|(nic, port)| Port { node: id(nic), ..port }).collect();
-        let cpus = vertices.iter().filter(|vertex| vertex.kind == VertexKind::Cpu);
-        let cpus = cpus.map(|cpu| cpu.id.clone()).collect();
-        let nodes = vertices.into_iter().map(|vertex| DraftNode {
-            id: vertex.id,
-            kind: if vertex.kind == VertexKind::Gpu { NodeKind::Compute } else { NodeKind::PLAIN_SWITCH },
-            rank: vertex.rank.and_then(|rank| u32::try_from(rank).ok()),
-            attributes: Attributes { label: vertex.label, ..Attributes::default() },
-        });
-        let draft = TopologyDraft { nodes: nodes.collect(), links, ..TopologyDraft::default() };
-        Self { draft, ports, cpus, report }
-    }
 }

@@ -69,11 +69,14 @@ pub(super) fn c2c(link: &Element) -> Result<u64, NcclError> {
     scaled(link, count(link)?, one)
 }
 
-/// A `net` element: its speed, which is in Mbit/s; 10,000 where the port does not know.
-pub(super) fn net(port: &Element) -> Result<u64, NcclError> {
-    let megabits = port.number("speed")?.filter(|speed| *speed > 0).unwrap_or(10_000);
-    scaled(port, megabits, 125_000)
+/// A `net` element: its speed, which is in Mbit/s; `None` where the port does not know.
+pub(super) fn net(port: &Element) -> Result<Option<u64>, NcclError> {
+    let megabits = port.number("speed")?.filter(|speed| *speed > 0);
+    megabits.map(|megabits| scaled(port, megabits, 125_000)).transpose()
 }
+
+/// What NCCL takes for a port that does not know its speed: 10 Gbit/s.
+pub(super) const UNKNOWN_PORT: u64 = 1_250_000_000;
 
 /// Rate between two CPUs of one host, by what the first of them is; `None` for a make the tables do not know.
 ///

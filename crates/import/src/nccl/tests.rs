@@ -343,6 +343,49 @@ fn ports_without_a_device_hang_at_the_cpu_and_pci_switches_may_be_joined() {
     assert_eq!(ids(&read(text).unwrap().0), ["gpu0", "gpu1", "pci-0000.01.00.0", "pci-0000.02.00.0"]);
 }
 
+/// Bridges and ends of containers are no wires, and a port that states no speed is taken for a slow one, which is said.
+#[test]
+fn virtual_interfaces_are_no_ports_and_silent_ones_are_said() {
+    let text = r#"<system version="1"><cpu numaid="-1" arch="arm64">
+      <nic><net name="br-1a2b" speed="10000"/><net name="veth1" speed="10000"/></nic>
+      <nic><net name="docker0" speed="10000"/><net name="eth0" speed="10000"/></nic>
+      <pci busid="01:00.0" class="0x020000"><nic><net name="mlx5_0"/><net name="eno1.100" speed="1000"/></nic></pci>
+      <pci busid="02:00.0" class="0x030000" vendor="0x1a03" device="0x2000"/>
+      <pci busid="11:00.0" class="0x030000"><gpu dev="0"/></pci>
+    </cpu></system>"#;
+    let Machine { ports, report, cpus, draft } = machine(text);
+    let ports: Vec<_> = ports.iter().filter_map(|port| port.device.as_deref()).collect();
+    assert_eq!((ports, cpus), (vec!["eth0", "mlx5_0"], vec!["cpu0".to_owned()]));
+    assert_eq!(draft.nodes.iter().filter(|node| node.id.starts_with("nic-")).count(), 2);
+    assert!(report.assumed.iter().any(|text| text.starts_with("1 ports state no speed: 1.25GB/s")), "{report:?}");
+    let virtual_ones = "4 virtual interfaces, which are no wires: br-1a2b veth1 docker0 eno1.100";
+    assert!(report.left_out.contains(&virtual_ones.to_owned()), "{report:?}");
+}
+
+/// CPUs without a number get those that no other has.
+#[test]
+fn cpus_without_a_number_are_numbered() {
+    let cpu = |numaid: &str, bus: &str| {
+        format!(r#"<cpu numaid="{numaid}" arch="arm64"><pci busid="{bus}:00.0" class="0x030000"/></cpu>"#)
+    };
+    let text = [cpu("-1", "01"), cpu("0", "02"), cpu("-1", "03")].concat();
+    let found = machine(&format!(r#"<system version="1">{text}</system>"#));
+    assert_eq!(found.cpus, ["cpu1", "cpu0", "cpu2"]);
+}
+
+/// The path over a CPU that has a NIC alone is none: traffic between GPUs stays off it.
+#[test]
+fn a_cpu_without_gpus_is_no_detour() {
+    let cpu = |numaid: usize, device: &str| format!(r#"<cpu numaid="{numaid}" arch="arm64">{device}</cpu>"#);
+    let gpus =
+        cpu(0, r#"<pci busid="01:00.0" class="0x030000"/>"#) + &cpu(1, r#"<pci busid="02:00.0" class="0x030000"/>"#);
+    let nic = r#"<pci busid="03:00.0" class="0x020000"><nic><net name="eth0" speed="1000"/></nic></pci>"#;
+    let file = |cpus: String| format!(r#"<system version="1">{cpus}</system>"#);
+    let (with, warnings) = read(&file(gpus.clone() + &cpu(2, nic))).unwrap();
+    assert_eq!(links(&with), links(&read(&file(gpus)).unwrap().0));
+    assert!(warnings.iter().any(|text| text.ends_with("needs them: cpu2")), "{warnings:?}");
+}
+
 #[test]
 fn ranks_of_the_file_count_if_they_are_complete() {
     let gpus = |ranks: [&str; 3]| {

@@ -3,7 +3,7 @@
 use super::{KIND, info};
 use crate::error::XmlError;
 use crate::error::{FileError, ImportError};
-use crate::machine::Port;
+use crate::machine::{Port, is_display};
 use crate::xml::Element;
 
 /// Vendors whose displays are GPUs; boards have another for their consoles.
@@ -89,6 +89,7 @@ pub(super) fn find(root: &Element) -> Result<Vec<Device<'_>>, ImportError> {
         };
         devices.push(Device { busid: busid(element)?, element, kind });
     }
+    leave_out_displays(&mut devices);
     devices.sort_by(|a, b| a.busid.cmp(&b.busid));
     match devices.windows(2).find(|pair| pair[0].busid == pair[1].busid) {
         None => Ok(devices),
@@ -120,20 +121,53 @@ fn class(element: &Element) -> &str {
 
 /// `10de` of the same.
 fn vendor(element: &Element) -> &str {
+    ids(element).0
+}
+
+/// `10de` and `20b0` of the same.
+fn ids(element: &Element) -> (&str, &str) {
     let ids = element.attribute("pci_type").and_then(|text| text.split('[').nth(1));
-    ids.and_then(|ids| ids.split(':').next()).unwrap_or_default()
+    let ids = ids.and_then(|ids| ids.split(']').next()).unwrap_or_default();
+    ids.split_once(':').unwrap_or((ids, ""))
+}
+
+/// Whether a device is of the class of displays, and nothing says that it computes.
+fn may_show(element: &Element) -> bool {
+    matches!(class(element), "0300" | "0380") && !computes(element)
+}
+
+/// Whether a programming interface knows the device.
+fn computes(element: &Element) -> bool {
+    os_devices(element).any(|object| {
+        let subtype = object.attribute("subtype").or_else(|| info(object, "CoProcType"));
+        subtype.or_else(|| info(object, "Backend")).is_some_and(|subtype| INTERFACES.contains(&subtype))
+    })
+}
+
+/// A job has GPUs of one vendor: displays of another than most have show pictures. O(devices).
+fn leave_out_displays(devices: &mut [Device<'_>]) {
+    let is_gpu = |device: &&Device<'_>| matches!(device.kind, Kind::Gpu);
+    let gpus = |of: &str| devices.iter().filter(is_gpu).filter(|device| vendor(device.element) == of).count();
+    let [first, second] = GPU_VENDORS.map(|of| (gpus(of), of));
+    let fewer = match first.0.cmp(&second.0) {
+        std::cmp::Ordering::Less => first.1,
+        std::cmp::Ordering::Greater => second.1,
+        std::cmp::Ordering::Equal => return,
+    };
+    for device in devices.iter_mut().filter(|device| vendor(device.element) == fewer) {
+        if matches!(device.kind, Kind::Gpu) && may_show(device.element) {
+            device.kind = Kind::Other(device.busid.clone());
+        }
+    }
 }
 
 /// Whether it is a GPU, or a display that is none; `None` for other devices.
 fn gpu(element: &Element) -> Option<Kind> {
-    let computes = os_devices(element).any(|object| {
-        let subtype = object.attribute("subtype").or_else(|| info(object, "CoProcType"));
-        subtype.or_else(|| info(object, "Backend")).is_some_and(|subtype| INTERFACES.contains(&subtype))
-    });
+    let (vendor, device) = ids(element);
     match class(element) {
-        _ if computes => Some(Kind::Gpu),
+        _ if computes(element) => Some(Kind::Gpu),
         "0302" | "1200" => Some(Kind::Gpu),
-        "0300" | "0380" if GPU_VENDORS.contains(&vendor(element)) => Some(Kind::Gpu),
+        "0300" | "0380" if GPU_VENDORS.contains(&vendor) && !is_display(vendor, device) => Some(Kind::Gpu),
         "0300" | "0380" => Some(Kind::Other(element.attribute("pci_busid").unwrap_or_default().to_owned())),
         _ => None,
     }

@@ -101,6 +101,29 @@ fn version_3_and_direct_links_are_read() {
     assert_eq!(machine(&text).ports[0].device.as_deref(), Some("mlx5_0"));
 }
 
+/// Displays inside CPUs and on boards of servers are no GPUs, nor is one of another vendor than most.
+#[test]
+fn displays_are_no_gpus() {
+    let device = |number: usize, ids: &str| {
+        format!(
+            r#"<object type="PCIDev" pci_busid="0000:0{number}:00.0" pci_type="0300 [{ids}] [{ids}] a1" pci_link_speed="15.75"/>"#
+        )
+    };
+    let gpus = |ids: &[&str]| {
+        let devices: String = ids.iter().enumerate().map(|(number, ids)| device(number, ids)).collect();
+        machine(&format!(
+            "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"Package\" os_index=\"0\"/>\
+             <object type=\"Bridge\" bridge_type=\"0-1\">{devices}</object></object></topology>"
+        ))
+        .gpu_count()
+    };
+    assert_eq!(gpus(&["10de:2684", "1002:164e"]), 1, "a display of a CPU");
+    assert_eq!(gpus(&["10de:2684", "1002:515e", "1a03:2000"]), 1, "consoles");
+    assert_eq!(gpus(&["10de:2684", "10de:2684", "1002:9999"]), 2, "of another vendor");
+    assert_eq!(gpus(&["1002:744c", "1002:744c"]), 2);
+    assert_eq!(gpus(&["1002:744c", "10de:2684"]), 2, "one of each may be meant");
+}
+
 #[test]
 fn refusals_name_the_element_and_the_remedy() {
     for (from, to, message) in [

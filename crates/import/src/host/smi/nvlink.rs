@@ -1,6 +1,6 @@
 //! Which GPUs NVLink joins, through NVSwitches or pair by pair.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::table::{Cell, Table};
 use crate::host::groups::Groups;
@@ -40,11 +40,19 @@ pub(super) fn boards(table: &Table) -> Vec<Board> {
         members.iter().enumerate().flat_map(|(board, gpus)| gpus.iter().map(move |&gpu| (gpu, board))).collect();
     let mut pairs_of = vec![Vec::new(); members.len()];
     pairs().for_each(|pair| pairs_of[board_of[&pair.0]].push(pair));
-    pairs_of.into_iter().filter(|pairs| !pairs.is_empty()).map(board).collect()
+    let is_grace = is_grace(table);
+    pairs_of.into_iter().filter(|pairs| !pairs.is_empty()).map(|pairs| board(pairs, is_grace)).collect()
+}
+
+/// Whether two GPUs share a Grace CPU, which gives the memory of each a NUMA node: GB200 and GB300. A GH200 has one GPU.
+fn is_grace(table: &Table) -> bool {
+    let gpus = || table.devices.iter().filter(|device| device.is_gpu && device.has_memory_node);
+    let places: BTreeSet<_> = gpus().map(|device| &device.place).collect();
+    places.len() < gpus().count()
 }
 
 /// All links of a GPU lead to NVSwitches if there are too many for direct ones, or as many as such GPUs have to each.
-fn board(pairs: Vec<(usize, usize, u64)>) -> Board {
+fn board(pairs: Vec<(usize, usize, u64)>, is_grace: bool) -> Board {
     let mut sums: HashMap<usize, (u64, u64)> = HashMap::new();
     for &(a, b, count) in &pairs {
         for gpu in [a, b] {
@@ -61,5 +69,5 @@ fn board(pairs: Vec<(usize, usize, u64)>) -> Board {
     let mut links: Vec<(usize, u64)> = sums.iter().map(|(&gpu, &(_, most))| (gpu, most)).collect();
     links.sort_unstable();
     let links_most = if is_switched { most } else { sum };
-    Board { is_switched, pairs, links, links_most, generation: rates::nvidia(links_most, most) }
+    Board { is_switched, pairs, links, links_most, generation: rates::nvidia(links_most, most, is_grace) }
 }

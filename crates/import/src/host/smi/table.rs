@@ -36,9 +36,17 @@ pub(super) struct Device {
     pub(super) is_gpu: bool,
     /// Its NUMA node, else the CPUs that are near to it.
     pub(super) place: Option<String>,
+    /// Whether its memory is a NUMA node of its own, as beside Grace CPUs.
+    pub(super) has_memory_node: bool,
 }
 
 impl Device {
+    /// Whether it is in one NUMA node with another, as both say.
+    pub(super) fn shares_node(&self, other: &Self) -> bool {
+        let node = |device: &Self| device.place.as_deref()?.strip_prefix("NUMA ")?.parse::<u32>().ok();
+        node(self).is_some() && node(self) == node(other)
+    }
+
     /// Whether it is `NIC0`, which the legend explains.
     pub(super) fn is_numbered_nic(&self) -> bool {
         is_numbered(&self.name, "NIC")
@@ -63,14 +71,14 @@ impl Table {
     }
 }
 
-/// Whether a file that begins like this is one: the row of the first GPU, or the heading of the columns.
+/// Whether a file that begins like this is one: the row of a GPU, or the heading of the columns.
 pub(crate) fn begins(start: &str) -> bool {
     let is_row = |line: &str| {
-        let line = without_escapes(line);
         let mut words = line.split_whitespace();
-        words.next() == Some("gpu0") && (words.next() == Some("x") || line.contains("cpu affinity"))
+        words.next().is_some_and(|first| is_numbered(first, "gpu"))
+            && (line.contains("cpu affinity") || words.any(|word| word == "x"))
     };
-    start.contains("gpu0") && start.lines().any(is_row)
+    start.contains("gpu") && start.lines().any(is_row)
 }
 
 /// `GPU7` and the like.
@@ -79,39 +87,55 @@ fn is_numbered(name: &str, prefix: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The text without codes that underline it on a terminal.
-fn without_escapes(text: &str) -> String {
-    let mut parts = text.split("\u{1b}[");
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|letter: char| matches!(letter, '@'..='~'));
-        plain.push_str(end.and_then(|end| part.get(end + 1..)).unwrap_or_default());
-    }
-    plain
-}
-
 /// Reads the table and its legends. O(bytes).
 pub(super) fn read(source: Source<'_>) -> Result<Table, ImportError> {
     let mut reader: Option<Reader> = None;
     for line in source.lines() {
         let (number, line) = line?;
-        let line = without_escapes(line);
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = words_of(line);
         match &mut reader {
             None => reader = Reader::begin(number, &words, source)?,
             Some(reader) => reader.add(number, &words)?,
         }
     }
-    let missing = "there is no row of device names that begins with GPU0; send all that `nvidia-smi topo -m` prints";
+    let missing = "there is no row of device names above the rows of GPUs; send all that `nvidia-smi topo -m` prints";
     reader.ok_or_else(|| FileError::whole(KIND, missing))?.finish()
+}
+
+/// The words of a line. Wide tables have no blank before the heading `CPU Affinity`.
+fn words_of(line: &str) -> Vec<&str> {
+    let (names, rest) = match line.find("CPU Affinity") {
+        Some(place) => line.split_at(place),
+        None => (line, ""),
+    };
+    names.split_whitespace().chain(rest.split_whitespace()).collect()
+}
+
+/// Whether words are the heading of a table: names of GPUs, and no cells.
+fn is_heading(words: &[&str]) -> bool {
+    let is_gpu = |word: &&&str| is_numbered(word, "GPU");
+    words.first().is_some_and(|first| is_gpu(&first))
+        && words.get(1).is_none_or(|second| *second == "CPU" || cell(second).is_err())
+        && !words.contains(&"X")
+}
+
+/// A row of cells.
+#[derive(Clone)]
+struct Row {
+    line: usize,
+    cells: Vec<Cell>,
+    /// The last cell with what is glued to it, if the row has no blank between them: `NV120-31`.
+    glued: Option<String>,
+    /// Affinities, as far as the row has them.
+    affinities: Vec<String>,
 }
 
 /// The table up to some line.
 struct Reader {
     devices: Vec<Device>,
     position: HashMap<String, usize>,
-    /// Rows that have come, with their lines.
-    rows: Vec<Option<(usize, Vec<Cell>)>>,
+    /// Rows that have come.
+    rows: Vec<Option<Row>>,
     /// Whether a column says the NUMA node.
     has_numa: bool,
     legend: HashMap<String, String>,
@@ -120,7 +144,7 @@ struct Reader {
 impl Reader {
     /// The heading, if the line is one: names of devices, then `CPU Affinity`, `NUMA Affinity` and `GPU NUMA ID`.
     fn begin(line: usize, words: &[&str], source: Source<'_>) -> Result<Option<Self>, ImportError> {
-        if !words.first().is_some_and(|first| is_numbered(first, "GPU")) || words.contains(&"X") {
+        if !is_heading(words) {
             return Ok(None);
         }
         let names = words.iter().take_while(|word| !matches!(**word, "CPU" | "NUMA" | "GPU"));
@@ -134,7 +158,8 @@ impl Reader {
             if position.insert(name.to_owned(), devices.len()).is_some() {
                 return Err(FileError::at(KIND, line, format!("`{name}` is a column twice; name it once")).into());
             }
-            devices.push(Device { name: name.to_owned(), id, is_gpu: is_numbered(name, "GPU"), place: None });
+            let is_gpu = is_numbered(name, "GPU");
+            devices.push(Device { name: name.to_owned(), id, is_gpu, place: None, has_memory_node: false });
         }
         source.require(devices.len(), 0)?;
         let rows = vec![None; devices.len()];
@@ -146,6 +171,10 @@ impl Reader {
     fn add(&mut self, line: usize, words: &[&str]) -> Result<(), ImportError> {
         let [first, rest @ ..] = words else { return Ok(()) };
         let error = |problem: String| ImportError::from(FileError::at(KIND, line, problem).of_field(first));
+        if is_heading(words) {
+            let problem = "a second table begins here; send the table of one machine alone";
+            return Err(FileError::at(KIND, line, problem).into());
+        }
         if let (Some(name), [device]) = (first.strip_suffix(':'), rest) {
             if self.position.contains_key(name) && device.len() <= NAME_MAX {
                 self.legend.insert(name.to_owned(), (*device).to_owned());
@@ -168,45 +197,98 @@ impl Reader {
                 rest.len()
             )));
         };
-        let cells = texts.iter().map(|text| cell(text).map_err(error)).collect::<Result<Vec<_>, _>>()?;
-        if self.rows[place].replace((line, cells)).is_some() {
+        let (mut cells, mut glued) = (Vec::with_capacity(count), None);
+        for (column, text) in texts.iter().enumerate() {
+            match cell(text) {
+                Ok(cell) => cells.push(cell),
+                // Which of the digits are those of the cell, the row of the other device says.
+                Err(_) if column + 1 == count && is_glued(text) => glued = Some((*text).to_owned()),
+                Err(problem) => return Err(error(problem)),
+            }
+        }
+        let affinities = rest.get(count..).unwrap_or_default().iter().map(|text| (*text).to_owned()).collect();
+        if self.rows[place].replace(Row { line, cells, glued, affinities }).is_some() {
             return Err(error(format!("row `{first}` comes twice; keep one")));
         }
-        let said =
-            |number: usize| rest.get(count + number).filter(|text| text.starts_with(|c: char| c.is_ascii_digit()));
-        let numa = said(1).filter(|_| self.has_numa).map(|numa| format!("NUMA {numa}"));
-        self.devices[place].place = numa.or_else(|| said(0).map(|cpus| format!("CPUs {cpus}")));
         Ok(())
     }
 
     fn finish(self) -> Result<Table, ImportError> {
-        let Self { devices, rows, legend, .. } = self;
-        let mut cells = Vec::with_capacity(rows.len());
-        let mut lines = Vec::with_capacity(rows.len());
+        let Self { mut devices, rows, legend, has_numa, .. } = self;
+        let mut whole = Vec::with_capacity(rows.len());
         for (row, device) in rows.into_iter().zip(&devices) {
             let missing = || {
                 let problem = format!("there is no row of `{}`; send the whole table", device.name);
                 FileError::whole(KIND, problem).of_field(&device.name)
             };
-            let (line, row) = row.ok_or_else(missing)?;
-            cells.push(row);
-            lines.push(line);
+            whole.push(row.ok_or_else(missing)?);
         }
-        for (a, row) in cells.iter().enumerate() {
-            for (b, &cell) in row.iter().enumerate().take(a + 1) {
-                let (from, to) = (&devices[a].name, &devices[b].name);
+        unglue(&mut whole, &devices)?;
+        for (row, device) in whole.iter().zip(&mut devices) {
+            let said = |number: usize| {
+                row.affinities.get(number).filter(|text| text.starts_with(|c: char| c.is_ascii_digit()))
+            };
+            let numa = said(1).filter(|_| has_numa).map(|numa| format!("NUMA {numa}"));
+            device.place = numa.or_else(|| said(0).map(|cpus| format!("CPUs {cpus}")));
+            device.has_memory_node = said(2).is_some_and(|node| node.parse::<u32>().is_ok());
+        }
+        for (a, Row { line, cells, .. }) in whole.iter().enumerate() {
+            for (b, &cell) in cells.iter().enumerate().take(a + 1) {
+                let (from, to, mirrored) = (&devices[a].name, &devices[b].name, whole[b].cells[a]);
                 let problem = if (cell == Cell::Own) != (a == b) {
                     format!("row `{from}` has {} for `{to}`; X stands for the device itself alone", words(cell))
-                } else if cell != cells[b][a] {
-                    let (here, there) = (words(cell), words(cells[b][a]));
+                } else if cell != mirrored {
+                    let (here, there) = (words(cell), words(mirrored));
                     format!("row `{from}` has {here} for `{to}`, and row `{to}` {there} for `{from}`; they must agree")
                 } else {
                     continue;
                 };
-                return Err(FileError::at(KIND, lines[a], problem).of_field(from).into());
+                return Err(FileError::at(KIND, *line, problem).of_field(from).into());
             }
         }
-        Ok(Table { devices, cells, legend })
+        Ok(Table { devices, cells: whole.into_iter().map(|row| row.cells).collect(), legend })
+    }
+}
+
+/// Whether a text is a cell with an affinity behind it.
+fn is_glued(text: &str) -> bool {
+    let cell = text.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let is_affinity = |c: char| c.is_ascii_digit() || matches!(c, '-' | ',');
+    cell.len() < text.len() && cell.contains(['-', ',']) && cell.chars().all(is_affinity)
+}
+
+/// Parts last cells from affinities that are glued to them: a cell is what the row of the other device says.
+fn unglue(rows: &mut [Row], devices: &[Device]) -> Result<(), ImportError> {
+    let last = rows.len().saturating_sub(1);
+    for place in 0..rows.len() {
+        let Some(text) = rows[place].glued.take() else { continue };
+        let mirrored = match place == last {
+            true => Some(Cell::Own),
+            false => rows.get(last).and_then(|row| row.cells.get(place)).copied(),
+        };
+        let behind = mirrored.and_then(|cell| spellings(cell).iter().find_map(|word| text.strip_prefix(word.as_str())));
+        let (Some(cell), Some(affinity)) = (mirrored, behind) else {
+            let name = &devices[place].name;
+            let problem = format!(
+                "the last cell of row `{name}` is glued to its CPU affinity, `{}`; put a blank between them",
+                shorten(&text)
+            );
+            return Err(FileError::at(KIND, rows[place].line, problem).of_field(name).into());
+        };
+        rows[place].affinities.insert(0, affinity.to_owned());
+        rows[place].cells.push(cell);
+    }
+    Ok(())
+}
+
+/// Words for a cell, as tables have them.
+fn spellings(cell: Cell) -> Vec<String> {
+    match cell {
+        Cell::Own => vec!["X".to_owned()],
+        Cell::NvLink(count) => vec![format!("NV{count}")],
+        Cell::Near => ["PIX", "PXB", "PSB"].map(str::to_owned).to_vec(),
+        Cell::Host => ["PHB", "NODE"].map(str::to_owned).to_vec(),
+        Cell::Far => ["SYS", "SOC"].map(str::to_owned).to_vec(),
     }
 }
 

@@ -119,6 +119,84 @@ fn gpus_without_nvlink_meet_through_pcie() {
     assert_eq!(machine.report.assumed.len(), 2, "{:?}", machine.report);
 }
 
+/// A NIC in a NUMA node without GPUs is no detour for them: 6 GB/s between the sockets, not 12.
+#[test]
+fn a_node_without_gpus_is_no_detour() {
+    let without = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-7\t0\nGPU1\tSYS\t X \t8-15\t1\n";
+    let with = "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\tSYS\t0-7\t0\nGPU1\tSYS\t X \tSYS\t8-15\t1\n\
+        NIC0\tSYS\tSYS\t X \n";
+    assert_eq!(links(with), links(without));
+    assert_eq!(links(with).len(), 3);
+}
+
+/// Both GPUs of a pair say that they are in one NUMA node, and the cell that they are not.
+#[test]
+fn the_column_of_numa_nodes_counts_against_cells() {
+    let row = |gpu: usize, node: usize| {
+        let cells: Vec<&str> = (0..4).map(|other| if other == gpu { "X" } else { "SYS" }).collect();
+        format!("GPU{gpu}\t{}\t{}-{}\t{node}\t\tN/A\n", cells.join("\t"), node * 16, node * 16 + 15)
+    };
+    let rows: String = [(0, 0), (1, 0), (2, 1), (3, 1)].map(|(gpu, node)| row(gpu, node)).concat();
+    let text = format!("\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n{rows}");
+    let ends: Vec<String> = links(&text).into_iter().map(|(ends, _)| ends).collect();
+    assert_eq!(ends, ["GPU0 cpu0", "GPU1 cpu0", "GPU2 cpu1", "GPU3 cpu1", "cpu0 cpu1"]);
+    assert!(machine(&text).report.assumed[0].contains("the NUMA column is taken to be right"));
+    let unsaid = text.replace("\t\tN/A", "").replace("NUMA Affinity\tGPU NUMA ID", "");
+    assert_eq!(
+        links(&unsaid).iter().filter(|(ends, _)| ends.starts_with("cpu")).count(),
+        6,
+        "each has a CPU of its own"
+    );
+}
+
+/// Two GPUs at each Grace CPU, with memory that is a NUMA node, are Blackwell: 18 × 40.1 GB/s. A GH200 is Hopper: 6 × 20.6.
+#[test]
+fn gpus_that_share_a_grace_cpu_are_of_its_generation() {
+    let text = |cell: &str, cpus: [&str; 4]| {
+        let row = |gpu: usize| {
+            let cells: Vec<&str> = (0..4).map(|other| if other == gpu { "X" } else { cell }).collect();
+            format!("GPU{gpu}\t{}\t{}\t{}\t\t{}\n", cells.join("\t"), cpus[gpu], cpus[gpu].len(), 2 + 8 * gpu)
+        };
+        let rows: String = (0..4).map(row).collect();
+        format!("\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n{rows}")
+    };
+    let shared = links(&text("NV18", ["0-71", "0-71", "72-143", "72-143"]));
+    assert!(shared.iter().all(|(ends, rate)| ends.ends_with("nvs") && *rate == 7218), "{shared:?}");
+    let alone = links(&text("NV6", ["0-71", "72-143-", "144-215--", "216-287---"]));
+    assert!(alone.len() == 6 && alone.iter().all(|(_, rate)| *rate == 1236), "{alone:?}");
+}
+
+/// Some of the GPUs of a machine, and a table that is too wide for the blank before its last heading.
+#[test]
+fn parts_of_machines_and_glued_columns_are_read() {
+    let renamed = TABLE.replace("GPU3", "GPU7").replace("GPU0", "GPU4");
+    let rates = |text: &str| {
+        let mut rates: Vec<u64> = links(text).into_iter().map(|(_, rate)| rate).collect();
+        rates.sort_unstable();
+        rates
+    };
+    assert_eq!(rates(&renamed), rates(TABLE));
+    let glue = |count: usize, cell: &str| {
+        let row = |gpu: usize| {
+            let cells = (0..count).map(|other| if other == gpu { " X" } else { cell });
+            format!("GPU{gpu} {}0-31 0\n", cells.collect::<Vec<_>>().join(" "))
+        };
+        let names: Vec<String> = (0..count).map(|gpu| format!("GPU{gpu}")).collect();
+        format!("  {}CPU Affinity NUMA Affinity\n{}", names.join(" "), (0..count).map(row).collect::<String>())
+    };
+    for (count, cell) in [(8, "NV12"), (8, "NV1"), (4, "NV4"), (2, "SYS"), (3, "NODE"), (3, "PIX")] {
+        let plain = glue(count, cell).replace("0-31 0", " 0-31 0").replace("CPU Aff", " CPU Aff");
+        assert_eq!(links(&glue(count, cell)), links(&plain), "{cell}");
+        assert_eq!(machine(&glue(count, cell)).report, machine(&plain).report);
+    }
+    let broken = glue(4, "NV4").replacen("NV40-31", "NV50-31", 1);
+    assert!(
+        refusal(&broken).contains("the last cell of row `GPU0` is glued to its CPU affinity"),
+        "{}",
+        refusal(&broken)
+    );
+}
+
 #[test]
 fn a_missing_legend_is_said() {
     let text = TABLE.replace("  NIC0: mlx5_0\n", "");
@@ -139,6 +217,10 @@ fn refusals_name_the_row_and_the_remedy() {
         ("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU0\t X \tPIX\n", "line 3: row `GPU0` comes twice"),
         ("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU7\t X \tPIX\n", "row `GPU7` is no device of the columns"),
         ("GPU0\t X \tPIX\n", "no row of device names"),
+        (
+            "\tGPU0\nGPU0\t X \n\n\tGPU0\nGPU0\t X \n",
+            "line 4: a second table begins here; send the table of one machine",
+        ),
     ] {
         let found = refusal(text);
         assert!(found.starts_with("nvidia-smi table") && found.contains(message), "{found}");
