@@ -13,7 +13,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_calibrate::{Fit, Measured, Overlay, Parameter, Parameters, RUNS_BYTES_MAX, SlowLink, read_runs};
+use canopy_calibrate::{
+    Fit, Measured, Overlay, Parameter, Parameters, RUNS_BYTES_MAX, ReadRunsError, SlowLink, read_runs,
+};
+use canopy_import::unwrapped;
 use canopy_nccl::Version;
 use canopy_schedule::CollectiveKind;
 use canopy_simulate::ALPHA_NS_USUAL;
@@ -96,6 +99,14 @@ pub(crate) async fn run(args: CalibrateArgs) -> Result<(), Failure> {
     on_a_thread(move || calibrated(&args)).await
 }
 
+/// Runs as programs print them, and as launchers, terminals and web pages show them.
+fn read_pasted(text: &str) -> Result<Measured, ReadRunsError> {
+    read_runs(text).or_else(|error| match unwrapped(text, &|text| read_runs(text).is_ok()) {
+        Some(text) => read_runs(&text),
+        None => Err(error),
+    })
+}
+
 fn calibrated(args: &CalibrateArgs) -> Result<(), Failure> {
     let deadline = Deadline::after(Some(args.deadline));
     let topology = input::topology_until(&args.topology, deadline)?;
@@ -105,7 +116,8 @@ fn calibrated(args: &CalibrateArgs) -> Result<(), Failure> {
     for text in &args.runs {
         let spec = Spec::of(text)?;
         let refused = |error: &dyn std::error::Error| Failure::input(format!("{}: {}", spec.file, words(error)));
-        match read_runs(&input::text(&PathBuf::from(&spec.file), RUNS_BYTES_MAX)?).map_err(|error| refused(&error))? {
+        let text = input::text(&PathBuf::from(&spec.file), RUNS_BYTES_MAX)?;
+        match read_pasted(&text).map_err(|error| refused(&error))? {
             Measured::Pairs(found) => pairs.extend(found),
             Measured::Runs(found) => {
                 for run in found {

@@ -11,6 +11,7 @@ mod several;
 
 use std::path::{Path, PathBuf};
 
+use canopy_import::unwrapped;
 use canopy_plan::{Expected, Finding, Format, Target, Verdict};
 use canopy_schedule::Collective;
 use canopy_topology::Rank;
@@ -164,7 +165,7 @@ fn judged(args: &VerifyArgs, file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let kind = args.collective.collective.map(CollectiveName::kind);
     let bound = |collective| bound::proven(collective, topology.as_ref());
     let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root, bound: &bound };
-    let judged = judge(bytes, args.profile, &expected)?;
+    let judged = judge_pasted(bytes, args.profile, &expected)?;
     let report = judged.report();
     if let (false, Some(unread)) = (args.json, report.problems.iter().find(|problem| problem.check == "file")) {
         return Err(Failure::input(format!("{}: {}", file.display(), unread.message)));
@@ -204,6 +205,16 @@ pub(super) fn judge_file(
         problems: problems.into_iter().map(line).collect(),
         warnings: warnings.into_iter().map(line).collect(),
     })
+}
+
+/// Judges a file; one that cannot be read as it is without what terminals, chats and web pages put around it.
+fn judge_pasted(bytes: &[u8], profile: Option<Target>, expected: &Expected<'_>) -> Result<Judged, Failure> {
+    let judged = judge(bytes, profile, expected)?;
+    let is_unread = |judged: &Judged| judged.verdict.problems.iter().any(|problem| problem.check == "file");
+    let text = std::str::from_utf8(bytes).ok().filter(|_| is_unread(&judged));
+    let plain = text.and_then(|text| unwrapped(text, &|part| Format::of(part.as_bytes()).is_some()));
+    let better = plain.and_then(|plain| judge(plain.as_bytes(), profile, expected).ok());
+    Ok(better.filter(|better| !is_unread(better)).unwrap_or(judged))
 }
 
 /// Judges a file by its format.

@@ -2,7 +2,7 @@
 //!
 //! A row is size, count, type, and with some collectives operator and root, then time, algbw, busbw and errors, out of place
 //! and in place. Times out of place count. Which column is the time the heading says. Other lines, such as those of NCCL's
-//! log, are passed over, and so is what a launcher puts before each line; web pages lose the `#` of comments.
+//! log, are passed over; web pages lose the `#` of comments.
 
 use super::{LIBRARY, Point, ReadRunsError, Run, collective, lines, micros, number, wrong};
 
@@ -10,7 +10,7 @@ use super::{LIBRARY, Point, ReadRunsError, Run, collective, lines, micros, numbe
 const AMD: [&str; 3] = ["AMD", "Instinct", "gfx"];
 
 pub(super) fn is_one(text: &str) -> bool {
-    text.lines().any(|line| is_heading(untagged(line.trim())))
+    text.lines().any(|line| is_heading(line.trim()))
 }
 
 /// `# size count type redop root time algbw busbw #wrong …`.
@@ -19,22 +19,11 @@ fn is_heading(line: &str) -> bool {
     words.first() == Some(&"size") && ["count", "time", "algbw", "busbw"].iter().all(|word| words.contains(word))
 }
 
-/// A line without `[1,0]<stdout>:`, as mpirun puts it there, or `0:`, as srun does.
-fn untagged(line: &str) -> &str {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_tag = |tag: &str| match tag.strip_prefix('[').and_then(|tag| tag.split_once("]<std")) {
-        Some((ranks, stream)) => ranks.split(',').all(is_number) && ["out>", "err>", "diag>"].contains(&stream),
-        None => is_number(tag),
-    };
-    line.split_once(':').filter(|(tag, _)| is_tag(tag.trim())).map_or(line, |(_, rest)| rest.trim())
-}
-
 pub(super) fn read(text: &str) -> Result<Run, ReadRunsError> {
     let mut run = Run { algorithm: Some(LIBRARY.to_owned()), ..Run::of(Vec::new()) };
     let mut time = None;
     let mut ranks = 0;
     for (line, content) in lines(text) {
-        let content = untagged(content);
         let comment = content.trim_start_matches('#').trim();
         let fields: Vec<&str> = content.split_whitespace().collect();
         let is_number = |place: usize| fields.get(place).is_none_or(|field| field.parse::<i64>().is_ok());
