@@ -153,9 +153,7 @@ fn examine(args: &DoctorArgs) -> Result<Findings, Failure> {
     let mut checks = Checks::default();
     runtime::check(&mut checks, planned, log, running.as_ref());
     if let Some(log) = log {
-        log.warnings.iter().take(8).for_each(|warning| {
-            checks.problem("log", format!("the runtime warns: {warning}"), "see the checks below for the rule");
-        });
+        log.warnings.iter().take(8).for_each(|warning| warned(&mut checks, warning, planned));
         if log.is_cut {
             checks.unknown(
                 "log",
@@ -243,4 +241,15 @@ fn networks(plans: &Plans) -> Result<Vec<(String, TopologySummary)>, Failure> {
         networks.push((shown(&path.display().to_string()), TopologySummary::of(&plan.topology)));
     }
     Ok(networks)
+}
+/// Says what a warning of the runtime means, and what to do about it.
+fn warned(checks: &mut Checks, warning: &str, planned: Option<Runtime>) {
+    let missing = warning.strip_prefix("Attribute ").and_then(|rest| rest.strip_suffix(" not found"));
+    let Some((attribute, element)) = missing.and_then(|rest| rest.split_once(" of node ")) else {
+        return checks.problem("log", format!("the runtime warns: {warning}"), "see the checks below for the rule");
+    };
+    let target = planned.filter(|runtime| runtime.msccl_profile().is_some()).unwrap_or(Runtime::MscclExecutor);
+    let what = format!("the runtime warns: {warning}: a file whose <{element}> lacks it is ignored");
+    let help = format!("add `{attribute}`, or convert the file with `canopy convert FILE --to {target} -o NEW`");
+    checks.problem("log", what, help);
 }

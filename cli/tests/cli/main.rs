@@ -63,6 +63,7 @@ mod path;
 mod placed;
 #[cfg(feature = "embedded")]
 mod plan;
+mod real_cases;
 mod refusals;
 #[cfg(feature = "embedded")]
 mod render;

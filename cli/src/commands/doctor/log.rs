@@ -111,16 +111,22 @@ impl Log {
             return;
         };
         self.is_of_nccl = true;
+        // Warnings begin with the place in the source that they come from, and so do words of functions that failed.
+        let is_of_msccl = words.contains("MSCCL") || [process, words].iter().any(|part| part.contains("msccl/"));
         // Of `host:pid:tid [gpu]` threads differ within a process.
         let process =
             process.split_whitespace().next().unwrap_or_default().rsplit_once(':').map_or("", |parts| parts.0);
-        if is_warning && words.contains("MSCCL") && self.warnings.len() < KEPT_MAX {
+        if is_warning && is_of_msccl && self.warnings.len() < KEPT_MAX {
             self.warnings.insert(shown(words));
         }
         if words.contains("MSCCL doesn't support multiple GPUs in one process") {
             self.has_shared_processes = true;
         }
-        self.speaks_msccl |= words.starts_with("MSCCL:") || self.has_shared_processes;
+        // The part is there though a file is not to its liking; RCCL and stock NCCL name plans nowhere.
+        self.speaks_msccl |= words.starts_with("MSCCL:")
+            || words.starts_with("Using MSCCL")
+            || is_of_msccl && (is_warning || words.contains("msccl/"))
+            || self.has_shared_processes;
         if words.starts_with("TUNER/") && self.tuner.len() < KEPT_MAX {
             self.tuner.push(shown(words));
         }
@@ -265,6 +271,22 @@ mod tests {
 
     fn log_of_variable() -> Log {
         log(&["MSCCLPP_EXECUTION_PLAN_DIR set by environment to /plans"])
+    }
+
+    /// The executor names its files, and the place in its source from which it warns.
+    #[test]
+    fn the_executor_speaks_by_its_files_and_its_source() {
+        for line in [
+            "a:5:8 [7] NCCL INFO Using MSCCL Algo files from /x/msccl-algorithms",
+            "a:5:8 [7] include/msccl/msccl_parser.h:70 NCCL WARN Attribute minBytes of node algo not found",
+            "a:5:8 [7] NCCL INFO misc/msccl/msccl_parser.cc:769 -> 3",
+        ] {
+            let log = Log::of_bytes(line.as_bytes());
+            assert!(log.speaks_msccl, "{line}");
+            assert_eq!(log.warnings.len(), usize::from(line.contains("WARN")), "{line}");
+        }
+        let other = Log::of_bytes(b"a:5:8 [7] NCCL INFO Using network IB\na:5:8 [7] net.cc:7 NCCL WARN no port");
+        assert!(!other.speaks_msccl && other.warnings.is_empty(), "{other:?}");
     }
 
     #[test]
