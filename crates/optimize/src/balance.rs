@@ -6,6 +6,7 @@
 //! best balanced part.
 
 mod cuts;
+mod even;
 mod program;
 mod rounded;
 mod sums;
@@ -18,7 +19,7 @@ use crate::fraction::Fraction;
 use crate::optimum::{complement, forest_optimum_of};
 use crate::stop::{Meter, Stop};
 use cuts::CutRows;
-use program::{BalanceProgram, Proof, SCALES, Way};
+use program::{BalanceProgram, MANY, Proof, SCALES, Way};
 
 pub use sums::{SumsLimit, SumsTerm, sums_limit};
 
@@ -64,7 +65,8 @@ pub struct BalanceLimit {
 
 /// The best balanced part of a graph for trees from all nodes of positive weight to all terminals, with the limit that says so.
 ///
-/// A linear program tells the best rate, cuts found by flows being its rows, and its prices prove it. A part at that rate is
+/// A part that uses all arcs evenly comes first: if it reaches the cut of the whole graph, it is best, and the cut proves it.
+/// Else a linear program tells the best rate, cuts found by flows being its rows, and its prices prove it. A part at that rate is
 /// looked for near its solution, which lies inside the face of all solutions: rounded to whole numbers, to a few parts of a
 /// unit, and by the equations of the face in fractions. Graphs too large for the program keep of each pair of arcs what both
 /// directions have.
@@ -116,7 +118,9 @@ pub fn balance_limit(
     let balanced: Vec<bool> = terminals.iter().zip(able).map(|(&terminal, &able)| !terminal && !able).collect();
     let search = Search { graph: &merged, weights, terminals, balanced: &balanced, stop };
     let cut = search.cut()?;
-    Ok(search.limit(&cut)?.map_or(cut, |(limit, _)| limit))
+    let Some((mut program, mut rows)) = search.program(&cut)? else { return Ok(cut) };
+    let limit = if program.solve(&mut rows, stop)? { search.proved(&program, rows, &cut)? } else { None };
+    Ok(limit.unwrap_or(cut))
 }
 
 fn merged(graph: &Digraph, weights: &[u64], terminals: &[bool], stop: &dyn Stop) -> Result<MergedGraph, OptimumError> {
@@ -167,8 +171,21 @@ impl Search<'_> {
     /// The best part that is found, and the least limit.
     fn run(&self, cut: BalanceLimit) -> Result<(Option<Part>, BalanceLimit), OptimumError> {
         let mut best = Best { search: self, part: None };
-        let limit = match self.limit(&cut)? {
-            Some((limit, program)) => {
+        let Some((mut program, mut rows)) = self.program(&cut)? else {
+            best.consider(self.graph.pairs().map(|(_, _, [up, down])| [up.min(down); 2]).collect(), 1)?;
+            return Ok((best.part, cut));
+        };
+        // A part that reaches the cut is best, wherever it comes from.
+        if program.guess() && best.search_few(&program, cut.inverse_rate)? {
+            return Ok((best.part, cut));
+        }
+        best.part = None;
+        let is_solved = program.solve(&mut rows, self.stop)?;
+        if is_solved && program.is_about_bound() && best.search_few(&program, cut.inverse_rate)? {
+            return Ok((best.part, cut));
+        }
+        let limit = match if is_solved { self.proved(&program, rows, &cut)? } else { None } {
+            Some(limit) => {
                 best.search_near(&program, limit.inverse_rate)?;
                 if !best.is_near(limit.inverse_rate) {
                     best.mix(&program)?;
@@ -183,9 +200,8 @@ impl Search<'_> {
         Ok((best.part, limit))
     }
 
-    /// The limit of the linear program, or of the cut if that says more, and the program; `None` if it is too large or not
-    /// solved.
-    fn limit(&self, cut: &BalanceLimit) -> Result<Option<(BalanceLimit, BalanceProgram)>, OptimumError> {
+    /// The linear program with the rows that it begins with, and where more come from; `None` if it is too large.
+    fn program(&self, cut: &BalanceLimit) -> Result<Option<(BalanceProgram, CutRows<'_>)>, OptimumError> {
         let order = self.graph.breadth_first_order(&mut Meter::new(self.stop))?;
         let order = order.into_iter().filter(|&node| self.terminals[node as usize]).collect();
         let ways: Vec<Way> = self.graph.ways().collect();
@@ -195,20 +211,25 @@ impl Search<'_> {
         let Some(bound) = cut.inverse_rate.inverse() else { return Ok(None) };
         let count = self.terminals.iter().filter(|&&terminal| terminal).count();
         let bound = bound.to_float() / self.graph.unit as f64;
-        let Some(mut program) = BalanceProgram::new(ways, self.balanced.to_vec(), first, bound, count as f64) else {
-            return Ok(None);
-        };
-        if !program.solve(&mut rows, self.stop)? {
-            return Ok(None);
-        }
+        let program = BalanceProgram::new(ways, self.balanced.to_vec(), first, bound, count as f64);
+        Ok(program.map(|program| (program, rows)))
+    }
+
+    /// The limit of the solved program, or of the cut if that says more; `None` if it can not be read.
+    fn proved(
+        &self,
+        program: &BalanceProgram,
+        rows: CutRows<'_>,
+        cut: &BalanceLimit,
+    ) -> Result<Option<BalanceLimit>, OptimumError> {
         let Some(Proof { inverse_rate, weights, potentials }) = program.proof(self.stop)? else { return Ok(None) };
         let unit = Fraction::new(1, self.graph.unit).expect("units are at least 1");
         let Some(inverse_rate) = inverse_rate.checked_mul(unit) else { return Ok(None) };
         let sets: Vec<_> = weights.into_iter().zip(rows.into_sets()).filter(|(weight, _)| *weight > 0).collect();
         if inverse_rate <= cut.inverse_rate || sets.len() > TERMS_PER_NODE_MAX * self.weights.len() {
-            return Ok(Some((cut.clone(), program)));
+            return Ok(Some(cut.clone()));
         }
-        Ok(Some((BalanceLimit { inverse_rate, sets, potentials }, program)))
+        Ok(Some(BalanceLimit { inverse_rate, sets, potentials }))
     }
 
     /// By pair, what both directions keep, of what each way keeps.
@@ -294,17 +315,25 @@ impl Best<'_> {
         Ok(())
     }
 
-    /// Parts near the solution of the program, until one reaches the limit: in the parts of a unit that it is made of, in whole
-    /// numbers of few parts, then on the face of solutions, then in many parts.
-    fn search_near(&mut self, program: &BalanceProgram, limit: Fraction) -> Result<(), OptimumError> {
-        let stop = self.search.stop;
-        let (few, many) = SCALES.split_at(SCALES.len() - 2);
+    /// Parts near the point of the program, until one reaches the limit, which this says: in the parts of a unit that it is made
+    /// of, then in whole numbers of few parts.
+    fn search_few(&mut self, program: &BalanceProgram, limit: Fraction) -> Result<bool, OptimumError> {
+        let few = SCALES.split_at(SCALES.len() - MANY).0;
         // Rounding tells links apart that are alike, so parts that need none come first.
         let alike = few.iter().filter(|&&scale| program.is_made_of(scale)).take(1);
         for &scale in alike.chain(few) {
-            if self.takes(program.rounded(scale, stop)?, scale, limit)? {
-                return Ok(());
+            if self.takes(program.rounded(scale, self.search.stop)?, scale, limit)? {
+                return Ok(true);
             }
+        }
+        Ok(false)
+    }
+
+    /// The same, and then parts on the face of solutions, and in many parts.
+    fn search_near(&mut self, program: &BalanceProgram, limit: Fraction) -> Result<(), OptimumError> {
+        let stop = self.search.stop;
+        if self.search_few(program, limit)? {
+            return Ok(());
         }
         program.parts(stop, |kept, scale| self.takes(Some(kept), scale, limit))?;
         if self.is_as_fast_as(limit) {
@@ -316,7 +345,7 @@ impl Best<'_> {
                 break;
             }
         }
-        for &scale in many {
+        for &scale in &SCALES[SCALES.len() - MANY..] {
             if self.takes(program.rounded(scale, stop)?, scale, limit)? {
                 break;
             }

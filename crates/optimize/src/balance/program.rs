@@ -9,6 +9,7 @@ use std::ops::{AddAssign, Sub};
 use good_lp::{Expression, Variable};
 use num_integer::Integer;
 
+use super::even::evenly_kept;
 use super::rounded::rounded;
 use crate::concurrent::{Program, Solution};
 use crate::fraction::Fraction;
@@ -21,6 +22,9 @@ const ROUNDS_MAX: u32 = 40;
 /// Rates below `FAR` units are computed once more in a smaller unit, but not in one below `NEARER_LEAST` of this one.
 const FAR: f64 = 0.3;
 const NEARER_LEAST: f64 = 1e-4;
+
+/// Part of the bound from which on a rate in floats may be the bound.
+const ABOUT: f64 = 1.0 - 1e-6;
 
 /// Most numbers in which equations are solved.
 const WIDTH_MAX: usize = 1_200;
@@ -74,6 +78,7 @@ pub(super) struct BalanceProgram {
     rows: Vec<Row>,
     /// A rate that is not far from the greatest, which counts as 1.
     unit: f64,
+    bound: f64,
     /// How often data may have to pass an arc.
     most: f64,
     /// The greatest demand, which counts as 1.
@@ -100,7 +105,7 @@ impl BalanceProgram {
         let demand = rows.iter().map(|row| row.demand).max().filter(|&demand| demand > 0)? as f64;
         let is_sound = bound.is_finite() && bound > 0.0 && ways.len() + rows.len() <= SIZE_MAX;
         let mut program =
-            Self { ways, is_balanced, rows, unit: bound, most, demand, capacities: Vec::new(), point: None };
+            Self { ways, is_balanced, rows, unit: bound, bound, most, demand, capacities: Vec::new(), point: None };
         program.scale(bound);
         is_sound.then_some(program)
     }
@@ -110,6 +115,20 @@ impl BalanceProgram {
         self.unit = unit;
         let scaled = |&(.., capacity): &Way| (capacity as f64 / unit / self.demand).min(self.most);
         self.capacities = self.ways.iter().map(scaled).collect();
+    }
+
+    /// Takes a point that meets the rows there are at a rate of 1, if there is an even one; says whether there is. Nothing
+    /// follows from its prices, which are 0.
+    pub(super) fn guess(&mut self) -> bool {
+        let mut needs = vec![0.0; self.is_balanced.len()];
+        for row in &self.rows {
+            let Some(&arc) = row.arcs.first() else { return false };
+            needs[self.ways[arc as usize].1 as usize] = row.demand as f64 / self.demand;
+        }
+        let kept = evenly_kept(&self.ways, &self.capacities, &self.is_balanced, &needs);
+        let (weights, potentials) = (vec![0.0; self.rows.len()], vec![0.0; self.is_balanced.len()]);
+        self.point = kept.map(|kept| Point { rate: 1.0, kept, weights, potentials });
+        self.point.is_some()
     }
 
     /// Finds rows until a solution violates none; says whether there is one.
@@ -133,6 +152,11 @@ impl BalanceProgram {
             }
         }
         Ok(self.point.is_some())
+    }
+
+    /// Whether the solution is about at the bound.
+    pub(super) fn is_about_bound(&self) -> bool {
+        self.point.as_ref().is_some_and(|point| point.rate * self.unit > ABOUT * self.bound)
     }
 
     fn solved(&self, stop: &dyn Stop) -> Result<Option<Point>, Stopped> {
@@ -340,6 +364,9 @@ impl BalanceProgram {
 
 /// Parts of a unit that the solution is rounded in.
 pub(super) const SCALES: [u128; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 24, 64, 1 << 10, 1 << 20];
+
+/// How many of the last of them are many.
+pub(super) const MANY: usize = 2;
 
 impl BalanceProgram {
     /// Whether the solution is made of these parts of a unit, so that rounding leaves what is alike as it is.
