@@ -9,13 +9,16 @@
 //!
 //! Nothing is tested: trees for all demands within all capacities are what was asked.
 
-use std::collections::VecDeque;
+mod moves;
+
+use std::cmp::Reverse;
 
 use canopy_optimize::{FlowUnit, Stop, Stopped};
 
 use crate::forest::ask;
 use crate::forest::condition::EdgeIndex;
 use crate::forest::trees::{Grower, PackedTree, Remainder};
+use moves::{Move, Users};
 
 /// Looks at a tree and an edge, at most, for each pair of a root and an edge, and in all: a few nanoseconds each.
 const LOOKS_PER_PAIR: u64 = 64;
@@ -51,6 +54,9 @@ pub(super) fn chosen_trees<C: FlowUnit>(
         for rank in 0..grower.rank_count() {
             ask(stop)?;
             is_done &= choice.relieve(rank, reach, stop)?;
+            if !is_done && reach == Reach::Anywhere {
+                return Ok(None);
+            }
         }
         if is_done {
             return Ok(Some(Chosen { trees: choice.trees(stop)?, is_nearest: reach == Reach::Nearer }));
@@ -87,13 +93,6 @@ pub(super) struct Choice<'a, C> {
     prefers_whole: bool,
     trees_max: usize,
     looks_left: u64,
-}
-
-/// Trees that change from one edge into a rank to another.
-#[derive(Clone, Copy)]
-struct Move {
-    tree: usize,
-    to: usize,
 }
 
 impl<'a, C: FlowUnit> Choice<'a, C> {
@@ -196,7 +195,7 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
     /// stays in spite of it.
     pub(super) fn refill(&mut self, stop: &dyn Stop) -> Result<(), Stopped> {
         let mut heaviest: Vec<usize> = (0..self.roots.len()).collect();
-        heaviest.sort_by_key(|&tree| (std::cmp::Reverse(self.weights[tree]), tree));
+        heaviest.sort_by_key(|&tree| (Reverse(self.weights[tree]), tree));
         for rank in 0..self.room.len() {
             ask(stop)?;
             if self.room[rank].iter().all(|&room| room >= C::ZERO) {
@@ -230,7 +229,7 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
         let nearest = || {
             others
                 .filter(has_room)
-                .min_by_key(|&place| (self.depths[tail(place)][tree], std::cmp::Reverse(self.room[rank][place]), place))
+                .min_by_key(|&place| (self.depths[tail(place)][tree], Reverse(self.room[rank][place]), place))
         };
         Some(now).filter(has_room).or_else(nearest)
     }
@@ -255,7 +254,7 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
             let count = edges.iter().filter(|&&(_, from)| self.depths[from as usize][tree] < depth).count();
             options.push((u32::try_from(count).unwrap_or(u32::MAX), tree));
         }
-        options.sort_unstable_by_key(|&(count, tree)| (count, std::cmp::Reverse(self.weights[tree]), tree));
+        options.sort_unstable_by_key(|&(count, tree)| (count, Reverse(self.weights[tree]), tree));
         let mut parents = vec![NONE; self.roots.len()];
         for (_, tree) in options.into_iter().filter(|&(count, _)| count > 0) {
             let depth = self.depths[rank][tree];
@@ -269,12 +268,16 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
 
     /// Moves trees between the edges into a rank until none carries too much. Says whether that went well.
     fn relieve(&mut self, rank: usize, reach: Reach, stop: &dyn Stop) -> Result<bool, Stopped> {
+        if self.room[rank].iter().all(|&room| room >= C::ZERO) {
+            return Ok(true);
+        }
+        let mut users = Users::of(&self.parents[rank], self.entering[rank].len());
         while let Some(full) = (0..self.room[rank].len())
             .filter(|&place| self.room[rank][place] < C::ZERO)
             .min_by_key(|&place| self.room[rank][place])
         {
             ask(stop)?;
-            let Some(moves) = self.find_moves(rank, full, reach) else { return Ok(false) };
+            let Some(moves) = self.find_moves(rank, full, reach, &mut users) else { return Ok(false) };
             // From the end of the chain: the first move leads to the edge with room.
             let Some(&Move { to: end, .. }) = moves.first() else { return Ok(false) };
             let excess = C::ZERO - self.room[rank][full];
@@ -285,65 +288,9 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
             }
             self.room[rank][full] += amount;
             self.room[rank][end] -= amount;
-            for Move { tree, to } in moves {
-                self.divide(tree, amount);
-                self.parents[rank][tree] = u32::try_from(to).expect("edges are counted in u32");
-                self.sink(rank, tree);
-            }
+            moves.into_iter().for_each(|step| self.shift(rank, step, amount, reach, &mut users));
         }
         Ok(true)
-    }
-
-    /// The shortest chain of moves from an edge that carries too much to one with room.
-    fn find_moves(&mut self, rank: usize, full: usize, reach: Reach) -> Option<Vec<Move>> {
-        let count = self.entering[rank].len();
-        let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
-        for (tree, &place) in self.parents[rank].iter().enumerate().filter(|&(_, &place)| place != NONE) {
-            users[place as usize].push(tree);
-        }
-        let excess = C::ZERO - self.room[rank][full];
-        // The last move of the shortest chain to an edge, and where that move comes from.
-        let mut last: Vec<Option<(usize, Move)>> = vec![None; count];
-        let mut waiting = VecDeque::from([full]);
-        while let Some(from) = waiting.pop_front() {
-            for to in 0..count {
-                if to == full || last[to].is_some() {
-                    continue;
-                }
-                self.looks_left = self.looks_left.checked_sub(users[from].len() as u64)?;
-                let room = self.room[rank][to];
-                let wanted = if room > C::ZERO { excess.min(room) } else { excess };
-                let Some(tree) = self.best_to_move(rank, &users[from], to, wanted, reach) else { continue };
-                last[to] = Some((from, Move { tree, to }));
-                if room > C::ZERO {
-                    let before = |&(from, _): &(usize, Move)| last[from];
-                    return Some(std::iter::successors(last[to], before).map(|(_, step)| step).collect());
-                }
-                waiting.push_back(to);
-            }
-        }
-        None
-    }
-
-    /// Of these trees one that the rank may take from another edge: the least deep then, of these one that is moved as a
-    /// whole, or else the one of which most can be.
-    fn best_to_move(&self, rank: usize, trees: &[usize], to: usize, wanted: C, reach: Reach) -> Option<usize> {
-        let from = self.entering[rank][to].1 as usize;
-        let mut best = None;
-        for &tree in trees {
-            let (depth, below) = (self.depths[rank][tree], self.depths[from][tree]);
-            if below >= depth && (reach == Reach::Nearer || self.is_below(from, rank, tree)) {
-                continue;
-            }
-            let weight = self.weights[tree];
-            let fit = if weight <= wanted { (0, wanted - weight) } else { (1, weight - wanted) };
-            let is_divided = self.prefers_whole && weight > wanted;
-            let rating = (is_divided, (below + 1).saturating_sub(depth), fit);
-            if best.as_ref().is_none_or(|&(known, _)| rating < known) {
-                best = Some((rating, tree));
-            }
-        }
-        best.map(|(_, tree)| tree)
     }
 
     /// Whether a rank is below another one in a tree. O(depth).
@@ -355,10 +302,10 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
         std::iter::successors(Some(rank), up).any(|rank| rank == above)
     }
 
-    /// Leaves so much of a tree; what is more becomes a tree of its own, the last.
-    fn divide(&mut self, tree: usize, weight: C) {
+    /// Leaves so much of a tree; what is more becomes a tree of its own, the last, which this gives.
+    fn divide(&mut self, tree: usize, weight: C) -> Option<usize> {
         if self.weights[tree] == weight {
-            return;
+            return None;
         }
         self.roots.push(self.roots[tree]);
         self.weights.push(self.weights[tree] - weight);
@@ -367,6 +314,7 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
             parents.push(parents[tree]);
             depths.push(depths[tree]);
         }
+        Some(self.roots.len() - 1)
     }
 
     /// Corrects the distances of a rank, which has another parent, and of all below it.
