@@ -3,6 +3,8 @@
 //! Nothing is at stake once all trees are found: whatever fits the capacities is as good a schedule, so no condition
 //! has to be tested any more.
 
+use std::ops::Range;
+
 use canopy_optimize::{FlowUnit, Stop, Stopped};
 
 use crate::forest::ask;
@@ -167,6 +169,7 @@ fn exchange<C: FlowUnit>(
 }
 
 /// A tree with what is needed to move its branches.
+#[cfg_attr(test, derive(Clone, Debug, PartialEq))]
 struct Hung<C> {
     weight: C,
     /// The edge into each rank but the root.
@@ -253,9 +256,56 @@ impl<C: FlowUnit> Hung<C> {
         Some(-shift * (2 * self.depth_sums[rank as usize] + shift * count))
     }
 
+    /// Hangs the branch of a rank on another edge, and corrects what a survey would find anew: between its two places in the
+    /// order, in the branch, and above both its ends. O(ranks), but mostly much less.
     fn hang(&mut self, grower: &Grower<C>, rank: u32, edge: EdgeIndex) {
+        let (start, end) = self.span[rank as usize];
+        let (count, branch_sum) = (end - start, self.depth_sums[rank as usize]);
+        let above = grower.ends(edge).0;
+        assert!(!(start..end).contains(&self.span[above as usize].0), "a branch is never hung below itself");
+        // Children of one rank follow each other in the order of their numbers.
+        let is_child = |edge: &&EdgeIndex| self.parents[grower.ends(**edge).1 as usize] == Some(**edge);
+        let children = grower.leaving(above).iter().filter(is_child).map(|&edge| grower.ends(edge).1);
+        let before = children.filter(|&child| child < rank).max();
+        let target = before.map_or(self.span[above as usize].0 + 1, |child| self.span[child as usize].1);
+        let as_depth = |count: usize| i64::try_from(count).expect("ranks are counted in u32");
+        let shift = self.depths[above as usize] + 1 - self.depths[rank as usize];
+        self.at_all_above(grower, rank, |(_, end), sum| (*end, *sum) = (*end - count, *sum - branch_sum));
         self.parents[rank as usize] = Some(edge);
-        self.survey(grower);
+        let branch_sum = branch_sum + shift * as_depth(count);
+        self.at_all_above(grower, rank, |(_, end), sum| (*end, *sum) = (*end + count, *sum + branch_sum));
+        for &rank in &self.order[start..end] {
+            let (first, last) = self.span[rank as usize];
+            self.depths[rank as usize] += shift;
+            self.depth_sums[rank as usize] += shift * as_depth(last - first);
+        }
+        self.move_branch(start, end, target);
+    }
+
+    /// Moves a stretch of the order to before what stands at `target`.
+    fn move_branch(&mut self, start: usize, end: usize, target: usize) {
+        let (others, ahead) = if target <= start { (target..start, false) } else { (end..target, true) };
+        let (by, passed) = (others.len(), end - start);
+        let mut shift = |range: Range<usize>, by: usize, ahead: bool| {
+            for &rank in &self.order[range] {
+                let (first, last) = self.span[rank as usize];
+                self.span[rank as usize] = if ahead { (first + by, last + by) } else { (first - by, last - by) };
+            }
+        };
+        shift(start..end, by, ahead);
+        shift(others, passed, !ahead);
+        match ahead {
+            true => self.order[start..target].rotate_left(passed),
+            false => self.order[target..end].rotate_right(passed),
+        }
+    }
+
+    /// Corrects spans and sums of all ranks above one.
+    fn at_all_above(&mut self, grower: &Grower<C>, mut rank: u32, correct: impl Fn(&mut (usize, usize), &mut i64)) {
+        while let Some(edge) = self.parents[rank as usize] {
+            rank = grower.ends(edge).0;
+            correct(&mut self.span[rank as usize], &mut self.depth_sums[rank as usize]);
+        }
     }
 
     /// Moves branches to free edges that bring them nearer to the root, those of the nearest ranks first; only ranks that
@@ -296,5 +346,44 @@ impl<C: FlowUnit> Hung<C> {
             }
         }
         Ok(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_optimize::Never;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::forest::condition::Condition;
+
+    proptest! {
+        /// What is corrected as a branch moves is what a survey of the whole tree finds.
+        #[test]
+        fn hanging_a_branch_is_a_survey(
+            ranks in 2_u32..24,
+            parents in prop::collection::vec(any::<u32>(), 24),
+            moves in prop::collection::vec((any::<u32>(), any::<u32>()), 1..40),
+        ) {
+            let edges = (0..ranks).flat_map(|from| (0..ranks).filter(move |&to| to != from).map(move |to| (from, to, 1_i64)));
+            let mut condition = Condition::new(edges, vec![1; ranks as usize], ranks, &Never).unwrap();
+            let planted = (1..ranks).map(|rank| condition.edge_or_new(parents[rank as usize] % rank, rank)).collect();
+            let grower = Grower::new(&condition, ranks);
+            let mut hung = Hung::new(&grower, &PackedTree { root: 0, weight: 1, edges: planted });
+            for (rank, from) in moves {
+                let (rank, from) = (1 + rank % (ranks - 1), from % ranks);
+                if from == rank {
+                    continue;
+                }
+                let edge = condition.edge_or_new(from, rank);
+                if hung.gain(&grower, rank, edge).is_none() {
+                    continue;
+                }
+                hung.hang(&grower, rank, edge);
+                let mut surveyed = Hung { order: Vec::new(), ..hung.clone() };
+                surveyed.survey(&grower);
+                prop_assert_eq!(&hung, &surveyed);
+            }
+        }
     }
 }
