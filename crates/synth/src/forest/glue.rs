@@ -8,6 +8,7 @@
 //! What is needed next may be there only for some of the trees at hand. Those go on with it, the others start over from
 //! the same point with something else.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use canopy_optimize::{FlowUnit, Stop};
@@ -44,6 +45,7 @@ pub(super) fn glue<C: FlowUnit>(
         used: Vec::new(),
         routes: RouteTable::default(),
         rank_count: homes.len(),
+        choices: 0,
         stop,
     };
     // A tree for each root at least: what grows to hundreds of megabytes takes long to move.
@@ -57,12 +59,12 @@ pub(super) fn glue<C: FlowUnit>(
             continue;
         }
         let mut finished = Vec::new();
-        let mut waiting = vec![Growth::new(demand, home, pieces, homes.len())];
+        let mut waiting = vec![Growth::new((demand, trees_per_root > 1), home, pieces, homes.len())];
         while let Some(growth) = waiting.pop() {
             require_room(finished_trees.trees.len() + finished.len() + waiting.len() + 1, homes.len())?;
             finished.push(glue.finish(growth, &mut waiting)?);
         }
-        finished.sort_by_key(|growth| std::cmp::Reverse(growth.weight));
+        finished.sort_by_key(|growth| Reverse(growth.weight));
         for growth in finished {
             finished_trees.add(root, &growth)?;
         }
@@ -103,6 +105,8 @@ struct Growth<C> {
     carriers: Vec<(RouteIndex, C)>,
     /// By rank, of those that are reached.
     depths: Vec<u32>,
+    /// Whether a root has several trees.
+    are_many: bool,
     /// What is to be done, last first.
     tasks: Vec<Task>,
 }
@@ -116,18 +120,22 @@ enum Task {
 }
 
 impl<C: FlowUnit> Growth<C> {
-    fn new(weight: C, home: Home, pieces: &[Piece<'_, C>], rank_count: usize) -> Self {
+    fn new((weight, are_many): (C, bool), home: Home, pieces: &[Piece<'_, C>], rank_count: usize) -> Self {
         let outwards = std::iter::successors(Some(home), |&(piece, _)| pieces[piece].around);
         let mut tasks: Vec<Task> = outwards.map(|(piece, from)| Task::Spread { piece, from }).collect();
         tasks.reverse();
-        let hops = Vec::with_capacity(rank_count - 1);
-        let carriers = Vec::with_capacity(rank_count - 1);
-        Self { weight, hops, carriers, depths: vec![0; rank_count], tasks }
+        let (hops, carriers) = (Vec::with_capacity(rank_count - 1), Vec::with_capacity(rank_count - 1));
+        Self { weight, hops, carriers, depths: vec![0; rank_count], are_many, tasks }
     }
 
-    /// What counts in a way to go on: that it is enough for all, then that it starts near the root.
-    fn worth(&self, way: Way<C>) -> (C, std::cmp::Reverse<u32>) {
-        (way.amount.min(self.weight), std::cmp::Reverse(self.depths[way.rank as usize]))
+    /// What counts in a way to go on: that it is enough for all, then that it starts near the root, then that little of it is left.
+    fn worth(&self, way: Way<C>) -> (C, Reverse<u32>, Reverse<C>) {
+        (way.amount.min(self.weight), Reverse(self.depths[way.rank as usize]), self.rest(way.amount))
+    }
+
+    /// What counts last where trees are many: what is left of an amount does for none of the next.
+    fn rest(&self, amount: C) -> Reverse<C> {
+        Reverse(if self.are_many { amount } else { C::ZERO })
     }
 
     /// Keeps only `weight` of the trees; the others start over with `task`.
@@ -165,6 +173,17 @@ struct PieceRemainder<'a, 'p, C> {
     trees_left: Vec<Vec<C>>,
     /// By strand: the last route it was used for.
     last_used: Vec<Option<usize>>,
+    /// By boundary link: when the best way out over it was last looked for, and what was found.
+    ways_out: Vec<(u64, Option<WayOut<C>>)>,
+}
+
+/// A way out of a piece, by an exit of its solution.
+#[derive(Clone, Copy)]
+struct WayOut<C> {
+    way: Way<C>,
+    /// The terminal at which it starts.
+    terminal: u32,
+    strand: usize,
 }
 
 impl<'a, 'p, C: FlowUnit> PieceRemainder<'a, 'p, C> {
@@ -176,6 +195,7 @@ impl<'a, 'p, C: FlowUnit> PieceRemainder<'a, 'p, C> {
             strands_left: solution.strands.iter().map(|strand| strand.amount).collect(),
             trees_left: solution.trees.iter().map(of_root).collect(),
             last_used: vec![None; solution.strands.len()],
+            ways_out: vec![(0, None); solution.exits.len()],
         }
     }
 }
@@ -207,6 +227,8 @@ struct Glue<'a, 'p, C> {
     /// No two are equal: routes of different strands differ.
     routes: RouteTable,
     rank_count: usize,
+    /// How often a way out was chosen: what was found before holds no longer.
+    choices: u64,
     stop: &'a dyn Stop,
 }
 
@@ -248,7 +270,8 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
     ) -> Option<()> {
         let remainder = &mut self.remainders[piece];
         let left = &mut remainder.trees_left[from as usize];
-        let enough = left.iter().position(|&left| left >= growth.weight);
+        let enough = (0..left.len()).filter(|&tree| left[tree] >= growth.weight);
+        let enough = enough.rev().max_by_key(|&tree| growth.rest(left[tree]));
         let tree = enough.or_else(|| (0..left.len()).rev().max_by_key(|&tree| left[tree]))?;
         let weight = left[tree].min(growth.weight);
         if weight == C::ZERO {
@@ -285,7 +308,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
             Terminal::Rank(rank) => Way { rank, amount: C::MAX },
             Terminal::Piece(inner) => {
                 let last = remainder.solution.strands[strand].links.last()?;
-                self.way_in(growth.weight, inner, remainder.piece.inward[last.index()], &mut passage)?
+                self.way_in(growth, inner, remainder.piece.inward[last.index()], &mut passage)?
             }
         };
         let weight = growth.weight.min(remainder.strands_left[strand]).min(out.amount).min(into.amount);
@@ -362,70 +385,92 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
     /// The way out of a terminal and the strand to go on with. Of those that are enough, if any is, the one that starts
     /// nearest to the root; adds what is in inner pieces to the passage.
     fn best_way(
-        &self,
+        &mut self,
         growth: &Growth<C>,
         piece: usize,
         tail: Terminal,
         strands: Range<usize>,
         passage: &mut Passage,
     ) -> Option<(Way<C>, usize)> {
-        let remainder = &self.remainders[piece];
+        self.choices += 1;
         let mut best: Option<(Way<C>, usize)> = None;
-        let mut tried = Passage::new();
-        for strand in strands.filter(|&strand| remainder.strands_left[strand] > C::ZERO) {
-            tried.clear();
+        for strand in strands {
+            let left = self.remainders[piece].strands_left[strand];
+            if left == C::ZERO {
+                continue;
+            }
             let mut out = match tail {
                 Terminal::Rank(rank) => Way { rank, amount: C::MAX },
                 Terminal::Piece(inner) => {
-                    let first = remainder.solution.strands[strand].links.first()?;
-                    self.way_out(growth, inner, remainder.piece.outward[first.index()], &mut tried)?
+                    let link = self.remainders[piece].link_out(strand)?;
+                    self.way_out(growth, inner, link)?
                 }
             };
-            out.amount = out.amount.min(remainder.strands_left[strand]);
+            out.amount = out.amount.min(left);
             if best.is_none_or(|(known, _)| growth.worth(out) > growth.worth(known)) {
                 best = Some((out, strand));
-                std::mem::swap(passage, &mut tried);
             }
-            if out.amount >= growth.weight && growth.depths[out.rank as usize] == 0 {
+            // None is worth more.
+            let is_enough = if growth.are_many { out.amount == growth.weight } else { out.amount >= growth.weight };
+            if is_enough && growth.depths[out.rank as usize] == 0 {
                 break;
             }
+        }
+        if let (Some((_, strand)), Terminal::Piece(inner)) = (best, tail) {
+            self.pass_out(inner, self.remainders[piece].link_out(strand)?, passage)?;
         }
         best
     }
 
-    /// From a rank of a piece out over a boundary link, chosen as by [`best_way`](Self::best_way).
-    fn way_out(&self, growth: &Growth<C>, piece: usize, link: usize, passage: &mut Passage) -> Option<Way<C>> {
-        let remainder = &self.remainders[piece];
-        let mut best: Option<(Way<C>, usize)> = None;
-        let mut best_inside = Passage::new();
-        for &(terminal, strand) in &remainder.solution.exits[link] {
-            if remainder.strands_left[strand] == C::ZERO {
+    /// From a rank of a piece out over a boundary link, chosen as by [`best_way`](Self::best_way): links around often lead to
+    /// the same one, for which it is looked for once.
+    fn way_out(&mut self, growth: &Growth<C>, piece: usize, link: usize) -> Option<Way<C>> {
+        let (found_at, known) = self.remainders[piece].ways_out[link];
+        if found_at == self.choices {
+            return known.map(|out| out.way);
+        }
+        let mut best: Option<WayOut<C>> = None;
+        let solution = self.remainders[piece].solution;
+        for &(terminal, strand) in &solution.exits[link] {
+            let remainder = &self.remainders[piece];
+            let left = remainder.strands_left[strand];
+            if left == C::ZERO {
                 continue;
             }
-            let mut inside = Passage::new();
             let mut way = match remainder.piece.terminals[terminal as usize] {
                 Terminal::Rank(rank) => Way { rank, amount: C::MAX },
                 Terminal::Piece(inner) => {
-                    let first = remainder.solution.strands[strand].links.first()?;
-                    self.way_out(growth, inner, remainder.piece.outward[first.index()], &mut inside)?
+                    let link = remainder.link_out(strand)?;
+                    self.way_out(growth, inner, link)?
                 }
             };
-            way.amount = way.amount.min(remainder.strands_left[strand]);
-            if best.is_none_or(|(known, _)| growth.worth(way) > growth.worth(known)) {
-                best = Some((way, strand));
-                best_inside = inside;
+            way.amount = way.amount.min(left);
+            if best.is_none_or(|known| growth.worth(way) > growth.worth(known.way)) {
+                best = Some(WayOut { way, terminal, strand });
             }
         }
-        let (way, strand) = best?;
-        passage.extend(best_inside);
+        self.remainders[piece].ways_out[link] = (self.choices, best);
+        best.map(|out| out.way)
+    }
+
+    /// Adds the strands of a way out that was found, the innermost first.
+    fn pass_out(&self, piece: usize, link: usize, passage: &mut Passage) -> Option<()> {
+        let remainder = &self.remainders[piece];
+        let WayOut { terminal, strand, .. } = remainder.ways_out[link].1?;
+        if let Terminal::Piece(inner) = remainder.piece.terminals[terminal as usize] {
+            self.pass_out(inner, remainder.link_out(strand)?, passage)?;
+        }
         passage.push((piece, strand));
-        Some(way)
+        Some(())
     }
 
     /// From a boundary link of a piece to a rank of it: the first strand that is enough, else the one with most left.
-    fn way_in(&self, weight: C, piece: usize, link: usize, passage: &mut Passage) -> Option<Way<C>> {
+    fn way_in(&self, growth: &Growth<C>, piece: usize, link: usize, passage: &mut Passage) -> Option<Way<C>> {
         let remainder = &self.remainders[piece];
-        let left = |&(_, strand): &(u32, usize)| remainder.strands_left[strand].min(weight);
+        let left = |&(_, strand): &(u32, usize)| {
+            let left = remainder.strands_left[strand];
+            (left.min(growth.weight), growth.rest(left))
+        };
         let entries = remainder.solution.entries[link].iter();
         let &(terminal, strand) = entries.rev().max_by_key(|&entry| left(entry))?;
         passage.push((piece, strand));
@@ -433,7 +478,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
             Terminal::Rank(rank) => Way { rank, amount: C::MAX },
             Terminal::Piece(inner) => {
                 let last = remainder.solution.strands[strand].links.last()?;
-                self.way_in(weight, inner, remainder.piece.inward[last.index()], passage)?
+                self.way_in(growth, inner, remainder.piece.inward[last.index()], passage)?
             }
         };
         way.amount = way.amount.min(remainder.strands_left[strand]);
@@ -442,6 +487,11 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
 }
 
 impl<C: FlowUnit> PieceRemainder<'_, '_, C> {
+    /// The link by which a strand leaves an inner piece, as that numbers it.
+    fn link_out(&self, strand: usize) -> Option<usize> {
+        self.solution.strands[strand].links.first().map(|first| self.piece.outward[first.index()])
+    }
+
     /// The terminal at which a strand from outside ends.
     fn head_of_entry(&self, strand: usize) -> Option<u32> {
         let first = self.solution.strands[strand].links.first()?;
