@@ -8,6 +8,7 @@
 mod boxes;
 mod order;
 mod pairs;
+mod planes;
 mod star;
 
 use std::collections::{BTreeMap, HashMap};
@@ -352,10 +353,13 @@ pub(super) fn solve<C: FlowUnit>(
     let mut begun = Vec::new();
     for (done, (piece, divided_by)) in (0..).zip(&different) {
         progress.report(Stage::Switches, done, total);
-        let written = match piece.solve_star(whole / divided_by, stop)? {
-            Some(solution) => Some(solution),
-            None => piece.solve_pairs(stop)?,
-        };
+        let mut written = piece.solve_star(whole / divided_by, stop)?;
+        if written.is_none() {
+            written = piece.solve_planes(whole / divided_by, stop)?;
+        }
+        if written.is_none() {
+            written = piece.solve_pairs(stop)?;
+        }
         if let Some(solution) = written {
             begun.push(Begun::Solved(solution));
             continue;

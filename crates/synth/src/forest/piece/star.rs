@@ -26,7 +26,7 @@ impl<C: FlowUnit> Piece<'_, C> {
 
     /// The solution of a star whose terminals root different numbers of trees, or send different amounts, once what comes from
     /// outside starts where it enters; `None` for everything else. Equal numbers are left to the general way, which finds a
-    /// tree per terminal without any search, unless there is a unit.
+    /// tree per terminal without any search, unless there is a unit, or some can not send that much.
     ///
     /// What a terminal sends to another is spread over the links of both in proportion to what they have left, so that
     /// each rank behind one of them finds a way of its own; in multiples of `unit`, what all trees of a rank are, as far as
@@ -97,14 +97,16 @@ impl<C: FlowUnit> Piece<'_, C> {
         Ok(Some(Solution { trees, strands, entries, exits }))
     }
 
-    /// Where trees enter and leave; `None` if a few terminals are alike and take the same part. Without an outside, `None` if
-    /// all demands are equal, and there is no unit.
+    /// Where trees enter and leave; `None` if a few terminals are alike, root a tree each and take the same part. Without an
+    /// outside, `None` if all demands are equal, each terminal can send its own to everyone, and there is no unit.
     fn crossing(&self, demands: Vec<u128>, sends: Vec<u128>, receives: &[u128], unit: u128) -> Option<Crossing> {
         let count = demands.len() as u128;
         let is_alike = |inside: usize| (1..inside).all(|one| (demands[one], sends[one]) == (demands[0], sends[0]));
         let Some(outside) = self.network.outside.map(|outside| outside as usize) else {
+            let each_alone = |(&demand, &sends): (&u128, &u128)| sends >= demand * (count - 1);
             let is_even = demands.iter().all(|&demand| demand == demands[0]);
-            return (!is_even || unit > 1).then_some(Crossing {
+            let is_plain = is_even && demands.iter().zip(&sends).all(each_alone);
+            return (!is_plain || unit > 1).then_some(Crossing {
                 entries: Vec::new(),
                 exits: Vec::new(),
                 demands,
@@ -112,7 +114,8 @@ impl<C: FlowUnit> Piece<'_, C> {
             });
         };
         let is_even = [sends.get(outside)?, receives.get(outside)?].iter().all(|sum| sum.is_multiple_of(count - 1));
-        if count <= ALIKE_MAX && is_alike(outside) && is_even {
+        // With several trees each, links come in odd numbers that leave the general way little to choose from.
+        if count <= ALIKE_MAX && is_alike(outside) && is_even && demands[0] <= 1 {
             return None;
         }
         crossing(outside, demands, sends, receives)
