@@ -8,7 +8,7 @@
 //! What each instance is solved by, `solve` decides. Switches that only pass on are left out (`chains`).
 //!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
-//! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star`), and the trees
+//! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star` or several alike), and the trees
 //! are put together (`decomposition`, `glue`), in numbers that make few (`coarse`). Of machines of unequal boxes the trees can be written down (`boxes`). What
 //! can not be taken apart is solved as a whole, by the same stages. Either way the deepest trees are made less deep in the
 //! end (`lower`).
@@ -74,11 +74,12 @@ use std::ops::Range;
 
 use canopy_optimize::{Fraction, Stop};
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable, Schedule, Shape, Shares};
-use canopy_topology::{Rank, Topology};
+use canopy_topology::{LinkIndex, Rank, Topology};
 
 use crate::algorithm::{HeededLimits, Kept, SPREADING, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::SynthesisError;
 use crate::limits::TreeLimits;
+use crate::mirror::mirror;
 use crate::parts::phase_actions;
 use crate::progress::{Progress, Silent, Stage};
 use crate::reach::ask;
@@ -158,12 +159,12 @@ fn plan_from(
     packing::require_room(root_count, topology.rank_count() as usize)?;
     ask(stop)?;
     let transposed = topology.transposed();
-    // Where the network is its own mirror image, one solution serves both directions.
-    let is_mirror = transposed == *topology;
+    // Where the network is its own mirror image, one solution serves both directions, with other names of links.
+    let like = if actions.len() > 1 { mirror(&transposed, topology) } else { None };
     let behind = instance::links_behind_transposed(topology);
     let network_of = |&action: &Action| if action == Action::Reduce { &transposed } else { topology };
-    let networks: Vec<&Topology> =
-        actions.iter().take(if is_mirror { 1 } else { actions.len() }).map(network_of).collect();
+    let networks = actions.iter().take(like.as_ref().map_or(actions.len(), |_| 1)).map(network_of);
+    let networks: Vec<&Topology> = networks.collect();
     progress.report(Stage::Optimum, 0, 1);
     let instances = instances(&networks, roots, limits, stop)?;
     progress.report(Stage::Optimum, 1, 1);
@@ -195,11 +196,23 @@ fn plan_from(
         (topology.rank_count(), shares.weight_total(topology.rank_count())),
         stop,
     )?;
-    // Of a mirror image, the one solution is that of every phase.
-    for (&action, solution) in actions.iter().zip(solutions.iter().cycle()) {
+    for (number, &action) in actions.iter().enumerate() {
+        let solution = &mut solutions[number % networks.len()];
+        if let Some(like) = like.as_ref().filter(|_| number > 0) {
+            solution.routes = renamed(&solution.routes, like);
+        }
         assembly.add_phase(action, solution, &behind)?;
     }
     Ok(assembly.finish())
+}
+
+/// The same routes on the links that these stand for.
+fn renamed(routes: &RouteTable, links: &[LinkIndex]) -> RouteTable {
+    let mut renamed = RouteTable::default();
+    for route in routes.iter() {
+        renamed.push(&route.iter().map(|link| links[link.index()]).collect::<Vec<LinkIndex>>());
+    }
+    renamed
 }
 
 /// Trees of one root; by way of relays, if that makes them at most half as deep.

@@ -21,6 +21,7 @@ mod large;
 mod layers;
 mod limits;
 mod load;
+mod mirror;
 mod multiport;
 mod orbits;
 mod parts;

@@ -30,6 +30,7 @@ use num_bigint::BigUint;
 
 use super::network::Network;
 use super::{BoundError, certificate as cut, rate_of, refusal, rooted_cut, spread, weighted};
+use crate::mirror::mirror;
 
 /// Upper and lower bound with the certificate of the upper one.
 pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, BoundError> {
@@ -43,7 +44,10 @@ pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, Bou
     // No two phases are faster than the strength where all links run both ways; they tell which ranks are apart.
     if !is_two_way || lower.is_zero() {
         let reduce_scatter = spread(network, CutDirection::In, stop)?;
-        let allgather = spread(network, CutDirection::Out, stop)?;
+        let allgather = match mirror(network.topology, &network.topology.transposed()) {
+            Some(_) => reduce_scatter.clone(),
+            None => spread(network, CutDirection::Out, stop)?,
+        };
         lower = lower.max(in_sequence(&reduce_scatter.lower, &allgather.lower));
     }
     let weakest = if is_two_way { Some(reduce_and_broadcast) } else { None };

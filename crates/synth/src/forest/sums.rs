@@ -43,6 +43,7 @@ use crate::forest;
 use crate::forest::instance::{self, Roots};
 use crate::limits::TreeLimits;
 use crate::load::seconds_per_byte_of_forest;
+use crate::mirror::mirror;
 use crate::progress::{Progress, Stage};
 use crate::reach::disconnected;
 use crate::sum_options::{RootPolicy, SumOptions};
@@ -285,7 +286,7 @@ fn rate_in_phases(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> Resu
     let transposed = topology.transposed();
     let seconds = |network: &Topology| instance::seconds_per_unit(network, Roots::All(shares), stop);
     let spread = seconds(topology);
-    let collect = if transposed == *topology { spread.clone() } else { seconds(&transposed) };
+    let collect = if mirror(topology, &transposed).is_some() { spread.clone() } else { seconds(&transposed) };
     let (spread, collect) = match (spread, collect) {
         (Ok(spread), Ok(collect)) => (spread, collect),
         (Err(SynthesisError::NotEulerian { .. }), _) | (_, Err(SynthesisError::NotEulerian { .. })) => {
