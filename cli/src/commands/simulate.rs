@@ -5,7 +5,7 @@
 mod by_class;
 mod fresh;
 mod plot;
-mod published;
+pub(super) mod published;
 pub(super) mod race;
 pub(super) mod report;
 pub(super) mod stock;

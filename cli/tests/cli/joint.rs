@@ -55,6 +55,31 @@ fn each_has_a_file_and_all_of_them_get_along() {
     assert_eq!(workspace.names(), ["out"]);
 }
 
+/// Won et al., table V: straight messages of several collectives at once, beside a plan of all of them.
+#[test]
+fn baselines_run_all_collectives_at_once() {
+    let workspace = Workspace::new();
+    let made = workspace.json(&format!("plan mesh:6x6 {ROWS} --published direct,ring -o out --json"));
+    let [direct, ring] = [0, 1].map(|place| &made["published"][place]);
+    assert_eq!((&direct["baseline"], &ring["baseline"]), (&"direct".into(), &"ring".into()));
+    let seconds: Vec<f64> =
+        made["joint"]["seconds"].as_str().unwrap().split('/').map(|part| part.parse().unwrap()).collect();
+    for found in [direct, ring] {
+        let times = found["time_ps"].as_f64().unwrap() / 1e12 / (seconds[0] / seconds[1]);
+        assert!(times > 1.0 && (found["times_as_long"].as_f64().unwrap() - times).abs() < 0.01, "{found}: {times}");
+    }
+    let text = workspace.run(&format!("plan mesh:6x6 {ROWS} --published direct -o out")).stdout;
+    assert!(text.lines().any(|line| line.starts_with("direct ") && line.ends_with(" times as long")), "{text}");
+    workspace.refused("plan mesh:6x6 -c allgather --published direct", 2, &["--published", "--collective"]);
+    workspace.refused("plan mesh:6x6 --published direct", 2, &["--joint"]);
+    let gather = "--joint up=0-17:gather@0:18MiB --joint down=18-35:broadcast@35:1MiB";
+    workspace.refused(
+        &format!("plan mesh:6x6 {gather} --published ring -o none"),
+        2,
+        &["`--published ring`: ring-xy does not plan gather"],
+    );
+}
+
 #[test]
 fn plans_that_were_made_apart_are_no_plans_in_common() {
     let workspace = Workspace::new();

@@ -21,7 +21,7 @@ pub use bine::{BINE, bine};
 pub use blink::BLINK;
 pub use local_ring::{LOCAL_RING, local_ring};
 pub use published::TACOS_PUBLISHED;
-pub use queued::{DIRECT_XY, RING_XY, TACCL_LIKE, queued_time_ps};
+pub use queued::{DIRECT_XY, RING_XY, TACCL_LIKE, Tenant, queued_time_ps, queued_together_ps};
 pub use queues::{Message, QueuedLink, queued};
 pub use requests::copy_by_requests;
 pub use swing::SWING;

@@ -13,6 +13,7 @@ mod first;
 mod shortest;
 #[cfg(test)]
 mod tests;
+mod together;
 mod ways;
 
 use std::num::NonZeroU64;
@@ -32,6 +33,7 @@ use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use crate::queues::{Message, QueuedLink, queued};
 use first::FirstArrivals;
 use shortest::ShortestTrees;
+pub use together::{Tenant, queued_together_ps};
 use ways::Ways;
 
 /// Messages straight to everyone.
@@ -79,7 +81,7 @@ const fn in_queues(name: &'static str, help: &'static str, collectives: &'static
 /// * **Cost.** O(links of all ways · log of these).
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &Task { topology, request, stop, .. } = task;
-    let Ran { unwound, phases, .. } = ran(topology, request, 0, stop)?;
+    let Ran { unwound, phases, .. } = ran(topology, request, (0, Sums::Reversed), stop)?;
     let steps = write_sends(chunks_of(request), Pace::Barriers, &unwound, phases.into_iter())?;
     Ok(task.planned(Shape::Steps(steps)))
 }
@@ -88,9 +90,10 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
 /// the end of its way, one phase after the other.
 ///
 /// Every message takes its whole way, also where it brings a rank a chunk again. A plan leaves these out, and may
-/// take less.
+/// take less. Where all ranks sum up a share, messages with parts of sums go the ways of copies, in the order of time: on
+/// one-way links a schedule that is run backwards has other queues.
 ///
-/// * **Source.** Won et al., figure 6, which it reproduces on all three networks. **In.** A request for [`DIRECT_XY`]
+/// * **Source.** Won et al., figures 6 and 21, tables I and III, which it reproduces. **In.** A request for [`DIRECT_XY`]
 ///   or [`RING_XY`]; `alpha_ns`, what a message takes on each of its links out of a rank, in nanoseconds, during
 ///   which the link may send others.
 /// * **Errors.** Those of a plan. **Cost.** That of a plan.
@@ -102,8 +105,24 @@ pub fn queued_time_ps(
     stop: &dyn Stop,
 ) -> Result<u64, SynthesisError> {
     let request = SynthesisRequest { size_bytes: Some(size_bytes), ..request.clone() };
-    let Ran { clock, end, .. } = ran(topology, &request, alpha_ns, stop)?;
+    let Ran { clock, end, .. } = ran(topology, &request, (alpha_ns, Sums::InTime), stop)?;
     Ok(clock.picoseconds(end, size_bytes))
+}
+
+/// How a phase with sums is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sums {
+    /// As copies from the end to the beginning, against the links, which makes a plan.
+    Reversed,
+    /// As messages in the order of time, where every rank sums up a share; of one root, as [`Self::Reversed`].
+    InTime,
+}
+
+impl Sums {
+    fn heading(self, action: Action, collective: Collective) -> Heading {
+        let is_copied = action != Action::Reduce || self == Self::InTime && collective.root().is_none();
+        if is_copied { Heading::Along } else { Heading::Against }
+    }
 }
 
 /// What came of all messages.
@@ -120,28 +139,41 @@ fn chunks_of(request: &SynthesisRequest) -> u64 {
 }
 
 /// Runs the model; messages take `alpha_ns` more on links out of ranks.
-fn ran(topology: &Topology, request: &SynthesisRequest, alpha_ns: u64, stop: &dyn Stop) -> Result<Ran, SynthesisError> {
+fn ran(
+    topology: &Topology,
+    request: &SynthesisRequest,
+    (alpha_ns, sums): (u64, Sums),
+    stop: &dyn Stop,
+) -> Result<Ran, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, algorithm, size_bytes, seed, ref composition, .. } = request;
     require_reach(topology, collective, shares)?;
     let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_of(request), shares)?;
     let physical = physical(topology, alpha_ns);
     let clock = Clock::for_chunks(&physical, layout.size(), size_bytes);
     let network = clock.network(&physical)?;
-    let link =
-        |link: &TimedLink| QueuedLink { latency: link.latency, occupancy: link.occupancy, is_cut_through: false };
-    let links: Vec<QueuedLink> = network.links().iter().map(link).collect();
-    let model = Model { topology, collective, shares, algorithm, seed, layout: &layout, links: &links };
+    let links: Vec<QueuedLink> = network.links().iter().map(queued_link).collect();
+    let (layout, links, members) = (&layout, links.as_slice(), [].as_slice());
     let mut found = FirstArrivals::new(topology);
     let (mut phases, mut end) = (Vec::new(), 0_u64);
     for &action in phase_actions(collective.kind()).unwrap_or(&[Action::Copy]) {
         ask(stop)?;
-        let heading = if action == Action::Reduce { Heading::Against } else { Heading::Along };
+        let heading = sums.heading(action, collective);
         let ways = Ways::new(topology, composition.as_ref(), heading);
+        let is_gathered = action == Action::Reduce && heading == Heading::Along;
+        let model =
+            Model { topology, collective, shares, algorithm, seed, layout, links, members, weight: 1, is_gathered };
         let run = model.run(&ways, heading, stop)?;
-        end = end.saturating_add(run.end(&links));
-        phases.push((action, found.sends(&model, &run, heading)?));
+        end = end.saturating_add(run.end(links));
+        if sums == Sums::Reversed {
+            phases.push((action, found.sends(&model, &run, heading)?));
+        }
     }
     Ok(Ran { unwound: found.finish(), phases, clock, end })
+}
+
+/// With a queue before it.
+const fn queued_link(link: &TimedLink) -> QueuedLink {
+    QueuedLink { latency: link.latency, occupancy: link.occupancy, is_cut_through: false }
 }
 
 /// All links of a network, those of switches too, as if every node were a rank: for their times.
@@ -170,6 +202,12 @@ struct Model<'a> {
     layout: &'a ChunkLayout,
     /// By link of the network; none is cut through, which depends on the direction.
     links: &'a [QueuedLink],
+    /// By rank of the collective, the one of the network; empty if they are the same.
+    members: &'a [Rank],
+    /// Of its messages.
+    weight: u64,
+    /// Whether sums are run in the order of time: parts go to whoever sums up.
+    is_gathered: bool,
 }
 
 /// Messages, and what became of them.
@@ -189,14 +227,33 @@ impl Run {
         Self { messages: Vec::new(), chunks: Vec::new(), starts: Vec::new(), hops: 0 }
     }
 
+    /// Runs the messages on links of a network, which are cut through where they lead to switches.
+    fn send(
+        &mut self,
+        topology: &Topology,
+        links: &[QueuedLink],
+        heading: Heading,
+        stop: &dyn Stop,
+    ) -> Result<(), SynthesisError> {
+        let is_rank = |node: NodeIndex| topology.rank_of(node).is_some();
+        let ends = topology.links().iter().map(|link| if heading == Heading::Along { link.to } else { link.from });
+        let links = links.iter().zip(ends);
+        let links: Vec<QueuedLink> =
+            links.map(|(&link, end)| QueuedLink { is_cut_through: !is_rank(end), ..link }).collect();
+        self.starts = queued(&links, &self.messages, stop).map_err(|error| match error {
+            CopyError::Stopped => SynthesisError::Stopped,
+            error => SynthesisError::Broken { what: format!("tacos: {error}") },
+        })?;
+        Ok(())
+    }
+
     /// When the last message comes to its end.
     fn end(&self, links: &[QueuedLink]) -> u64 {
-        let ends = self
-            .messages
-            .iter()
-            .zip(&self.starts)
-            .filter_map(|(message, starts)| Some(starts.last()? + links[*message.path.last()? as usize].latency));
-        ends.max().unwrap_or(0)
+        let end = |(message, starts): (&Message, &Vec<u64>)| {
+            let last = links[*message.path.last()? as usize].of_weight(message.weight)?;
+            Some(starts.last()? + last.latency)
+        };
+        self.messages.iter().zip(&self.starts).filter_map(end).max().unwrap_or(0)
     }
 }
 
@@ -204,32 +261,44 @@ impl Model<'_> {
     /// Sends all messages in a direction.
     fn run(&self, ways: &Ways<'_>, heading: Heading, stop: &dyn Stop) -> Result<Run, SynthesisError> {
         let mut run = Run::new();
-        if self.algorithm == RING_XY {
-            self.add_rounds(&mut run, ways, heading, stop)?;
-        } else if self.algorithm == TACCL_LIKE {
-            self.add_trees(&mut run, heading, stop)?;
-        } else {
-            self.add_all(&mut run, ways, stop)?;
-        }
-        let is_rank = |node: NodeIndex| self.topology.rank_of(node).is_some();
-        let ends = self.topology.links().iter().map(|link| if heading == Heading::Along { link.to } else { link.from });
-        let links = self.links.iter().zip(ends);
-        let links: Vec<QueuedLink> =
-            links.map(|(&link, end)| QueuedLink { is_cut_through: !is_rank(end), ..link }).collect();
-        run.starts = queued(&links, &run.messages, stop).map_err(|error| match error {
-            CopyError::Stopped => SynthesisError::Stopped,
-            error => SynthesisError::Broken { what: format!("tacos: {error}") },
-        })?;
+        self.fill(&mut run, ways, heading, stop)?;
+        run.send(self.topology, self.links, heading, stop)?;
         Ok(run)
+    }
+
+    /// Ranks of the collective.
+    fn rank_count(&self) -> u32 {
+        match self.members.len() {
+            0 => self.topology.rank_count(),
+            // They are ranks of the network.
+            count => u32::try_from(count).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Adds all messages of a phase.
+    fn fill(&self, run: &mut Run, ways: &Ways<'_>, heading: Heading, stop: &dyn Stop) -> Result<(), SynthesisError> {
+        if self.algorithm == RING_XY {
+            self.add_rounds(run, ways, heading, stop)
+        } else if self.algorithm == TACCL_LIKE {
+            self.add_trees(run, heading, stop)
+        } else {
+            self.add_all(run, ways, stop)
+        }
+    }
+
+    /// The rank of the network that a rank of the collective is.
+    fn member(&self, rank: Rank) -> Rank {
+        self.members.get(rank.index()).copied().unwrap_or(rank)
     }
 
     /// Every rank sends all that others are to have at once, by increasing destination.
     fn add_all(&self, run: &mut Run, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
-        let ranks = self.topology.rank_count();
+        let ranks = self.rank_count();
         let is_for_all = phase_actions(self.collective.kind()).is_some();
         let pairs = match self.collective.root() {
             Some(root) if is_for_all => {
-                (0..ranks).map(Rank::new).filter(|&rank| rank != root).map(|rank| (root, rank)).collect()
+                let others = (0..ranks).map(Rank::new).filter(|&rank| rank != root);
+                others.map(|rank| if self.is_gathered { (rank, root) } else { (root, rank) }).collect()
             }
             None if is_for_all => {
                 require_room(u64::from(ranks) * u64::from(ranks))?;
@@ -241,10 +310,11 @@ impl Model<'_> {
         };
         for (source, destinations) in pairs.chunk_by(|a, b| a.0 == b.0).map(|pairs| (pairs[0].0, pairs)) {
             ask(stop)?;
-            let tree = ways.from(source);
+            let tree = ways.from(self.member(source));
             for &(_, destination) in destinations {
-                let path = tree.to(destination)?;
-                for chunk in self.layout.chunks_between(source, destination) {
+                let path = tree.to(self.member(destination))?;
+                let owner = if self.is_gathered { destination } else { source };
+                for chunk in self.layout.chunks_between(owner, destination) {
                     self.add(run, (path.clone(), None), chunk)?;
                 }
             }
@@ -292,7 +362,7 @@ impl Model<'_> {
     fn owners(&self) -> Vec<Rank> {
         match self.collective.kind() {
             CollectiveKind::Broadcast | CollectiveKind::Reduce => self.collective.root().into_iter().collect(),
-            _ => self.topology.ranks().collect(),
+            _ => (0..self.rank_count()).map(Rank::new).collect(),
         }
     }
 
@@ -309,21 +379,23 @@ impl Model<'_> {
         if phase_actions(kind).is_none() {
             return Err(self.algorithm.unsupported(kind));
         }
-        let ranks = self.topology.rank_count();
+        let ranks = self.rank_count();
         let next = |rank: Rank| match heading {
             Heading::Along => Rank::new((rank.number() + 1) % ranks),
             Heading::Against => Rank::new((rank.number() + ranks - 1) % ranks),
         };
         let mut paths = Vec::with_capacity(ranks as usize);
-        for rank in self.topology.ranks() {
+        for rank in (0..ranks).map(Rank::new) {
             ask(stop)?;
-            paths.push(ways.from(rank).to(next(rank))?);
+            paths.push(ways.from(self.member(rank)).to(self.member(next(rank)))?);
         }
         for owner in self.owners() {
             ask(stop)?;
             for chunk in self.layout.chunks_of(owner) {
                 let mut after = None;
-                let senders = std::iter::successors(Some(owner), |&rank| Some(next(rank)));
+                // What a root sums up comes to it last.
+                let first = if self.is_gathered { next(owner) } else { owner };
+                let senders = std::iter::successors(Some(first), |&rank| Some(next(rank)));
                 for sender in senders.take(ranks as usize - 1) {
                     let number = u32::try_from(run.messages.len()).expect("there is room for fewer than 2³² hops");
                     self.add(run, (paths[sender.index()].clone(), after), chunk)?;
@@ -348,7 +420,7 @@ impl Model<'_> {
         if u32::try_from(chunk).is_err() {
             return Err(SynthesisError::TooManyHops { needed: self.layout.total(), limit: HOPS_MAX });
         }
-        run.messages.push(Message { path, after });
+        run.messages.push(Message { path, after, weight: self.weight });
         run.chunks.push(chunk);
         Ok(())
     }

@@ -28,6 +28,17 @@ pub struct Message {
     pub path: Vec<u32>,
     /// The message, by its place in the list, that must have come to its end before.
     pub after: Option<u32>,
+    /// How many times the occupancy of each link it takes.
+    pub weight: u64,
+}
+
+impl QueuedLink {
+    /// The same for a message of a weight, whose passage beyond that is as long.
+    pub(crate) fn of_weight(self, weight: u64) -> Option<Self> {
+        let occupancy = self.occupancy.checked_mul(weight)?;
+        let latency = self.latency.saturating_sub(self.occupancy).checked_add(occupancy)?;
+        Some(Self { latency, occupancy, ..self })
+    }
 }
 
 /// For each message, its start on each link of its route.
@@ -67,15 +78,16 @@ pub fn queued(links: &[QueuedLink], messages: &[Message], stop: &dyn Stop) -> Re
             }
         }
         for link in moment.touched {
-            let timed = links[link as usize];
             if busy_until[link as usize] > now {
                 continue;
             }
             let Some(number) = queues[link as usize].pop_front() else { continue };
-            let (path, hop) = (&messages[number as usize].path, starts[number as usize].len());
+            let Message { path, weight, .. } = &messages[number as usize];
+            let of_weight = |link: u32| links[link as usize].of_weight(*weight).ok_or(CopyError::TooLong);
+            let (timed, hop) = (of_weight(link)?, starts[number as usize].len());
             starts[number as usize].push(now);
             let ahead = match path.get(hop + 1) {
-                Some(&next) if timed.is_cut_through => timed.occupancy.min(links[next as usize].occupancy),
+                Some(&next) if timed.is_cut_through => timed.occupancy.min(of_weight(next)?.occupancy),
                 _ => 0,
             };
             let free = now.checked_add(timed.occupancy).ok_or(CopyError::TooLong)?;

@@ -1,6 +1,7 @@
 //! `canopy plan --joint`: a folder with the plans of collectives that run at the same time, made in common.
 
 mod manifest;
+mod published;
 
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use canopy_proto::v1::{self, JointCollective, PlanBundleReply, PlanBundleRequest
 use canopy_topology::Ratio;
 use canopy_wire::format_of_wire;
 
+use super::super::simulate::published::Baseline;
 use super::Common;
 use super::bundle::communicator;
 use super::folder::{self, Fetch, NewFolder};
@@ -43,6 +45,9 @@ pub(super) struct JointArgs {
             "out_of_place"]
     )]
     joint: Vec<JointCollective>,
+    /// Beside the plans, what the baselines of TACOS take for all these collectives at once, as of `canopy simulate --published`: hop by hop, in turn on each link, those of the first collective first
+    #[arg(long, value_enum, value_name = "B,...", value_delimiter = ',', requires = "joint", conflicts_with_all = ["sizes", "collective"])]
+    published: Vec<Baseline>,
 }
 
 impl JointArgs {
@@ -95,6 +100,7 @@ fn joint_collective(text: &str) -> Result<JointCollective, String> {
 /// Has the plans made, writes their folder, says what they take.
 pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure> {
     let output = common.file.folder("joint plans are a folder, and none is named")?;
+    let baselines = joint.published.clone();
     let request = joint_request(&common, joint)?;
     let folder = NewFolder::prepare(output)?;
     let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
@@ -105,10 +111,11 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
     for (item, warning) in items.clone().flat_map(|item| item.warnings.iter().map(move |warning| (item, warning))) {
         warn(format_args!("{}: `{}`: {}", warning.code, item.name, warning.text));
     }
+    let published = published::times(&common.topology, &baselines, &reply)?;
     if common.json {
-        return print_json("plan", &Printed::new(&manifest, output, items)?);
+        return print_json("plan", &Printed::new((&manifest, published), output, items)?);
     }
-    print(&readable(&manifest)?)?;
+    print(&(readable(&manifest)? + &published::readable(&published)))?;
     say(&format!("{} plans to {}", manifest.plans.len(), output.display()));
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::sizes::in_words;
 /// A published baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Baseline {
+pub(crate) enum Baseline {
     /// A message from each rank straight to every other
     Direct,
     /// Messages from each rank to the next one by number
@@ -29,7 +29,7 @@ pub(super) enum Baseline {
 }
 
 impl Baseline {
-    const fn algorithm(self) -> Algorithm {
+    pub(crate) const fn algorithm(self) -> Algorithm {
         match self {
             Self::Direct => DIRECT_XY,
             Self::Ring => RING_XY,
@@ -37,18 +37,25 @@ impl Baseline {
     }
 
     /// As users write it.
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         name_of(&self)
     }
 }
 
 /// Time of a baseline for one size.
 #[derive(Debug, Serialize)]
-pub(super) struct BaselineTime {
-    baseline: Baseline,
-    pub(super) time_ps: u64,
+pub(crate) struct BaselineTime {
+    pub(crate) baseline: Baseline,
+    pub(crate) time_ps: u64,
     /// Its time divided by that of the plan, for display.
-    pub(super) times_as_long: f64,
+    pub(crate) times_as_long: f64,
+}
+
+impl BaselineTime {
+    /// Beside a plan that takes so many picoseconds.
+    pub(crate) fn beside(plan_ps: u64, baseline: Baseline, time_ps: u64) -> Self {
+        Self { baseline, time_ps, times_as_long: ratio(time_ps, plan_ps) }
+    }
 }
 
 /// Times of the baselines that are asked for. `planned`: sizes in bytes, each with the picoseconds that the plan takes.
@@ -64,7 +71,7 @@ pub(super) fn times(
         return Ok(Vec::new());
     }
     let line = ProgressLine::start();
-    let composition = composition(args)?;
+    let composition = composition(args.plan.to_str().unwrap_or_default())?;
     let (collective, shares) = (plan.schedule.collective, plan.schedule.shares.clone());
     let limits = TreeLimits { chunks: args.chunks, ..TreeLimits::NONE };
     let mut rows = Vec::with_capacity(planned.len());
@@ -79,7 +86,7 @@ pub(super) fn times(
             let found = queued_time_ps(&plan.topology, &request, args.messages.alpha_ns(), size, &Never);
             let time_ps = found
                 .map_err(|error| Failure::input(format!("`--published {}`: {}", baseline.name(), words(&error))))?;
-            row.push(BaselineTime { baseline, time_ps, times_as_long: ratio(time_ps, plan_ps) });
+            row.push(BaselineTime::beside(plan_ps, baseline, time_ps));
         }
         rows.push(row);
     }
@@ -87,8 +94,7 @@ pub(super) fn times(
 }
 
 /// The construction that the network's expression names: messages go along its grid.
-fn composition(args: &SimulateArgs) -> Result<Option<Composition>, Failure> {
-    let text = args.plan.to_str().unwrap_or_default();
+pub(crate) fn composition(text: &str) -> Result<Option<Composition>, Failure> {
     let Source::Here(TopologyInput::Expression(expression)) = input::source(text)? else { return Ok(None) };
     Composition::stated(&expression, &input::limits()?).map_err(|error| Failure::input(words(&error)))
 }

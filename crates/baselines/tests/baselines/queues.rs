@@ -11,7 +11,7 @@ fn link(latency: u64, occupancy: u64) -> QueuedLink {
 }
 
 fn message(path: &[u32], after: Option<u32>) -> Message {
-    Message { path: path.to_vec(), after }
+    Message { path: path.to_vec(), after, weight: 1 }
 }
 
 #[track_caller]

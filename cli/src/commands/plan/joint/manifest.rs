@@ -7,6 +7,7 @@ use std::path::Path;
 use canopy_proto::v1::{JointBundle, JointItem};
 use serde::Serialize;
 
+use super::super::super::simulate::published::BaselineTime;
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, FileSummary, JOINT_KIND};
 use crate::protocol_words::stated;
@@ -55,11 +56,13 @@ pub(super) struct Printed<'a> {
     folder: String,
     cache: Vec<String>,
     joint: &'a Manifest,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    published: Vec<BaselineTime>,
 }
 
 impl<'a> Printed<'a> {
     pub(super) fn new<'b>(
-        joint: &'a Manifest,
+        (joint, published): (&'a Manifest, Vec<BaselineTime>),
         folder: &Path,
         items: impl Iterator<Item = &'b JointItem>,
     ) -> Result<Self, Failure> {
@@ -68,7 +71,7 @@ impl<'a> Printed<'a> {
             cache.ok_or_else(|| missing("what the cache had to do with it"))
         });
         let cache = cache.collect::<Result<_, _>>()?;
-        Ok(Self { folder: folder.display().to_string(), cache, joint })
+        Ok(Self { folder: folder.display().to_string(), cache, joint, published })
     }
 }
 
