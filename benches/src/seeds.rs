@@ -1,9 +1,10 @@
 //! Published values beside ours: the tables of `docs/seeds.md`, whose rows are commands of `canopy`.
 //!
 //! A row is `| place | published | canopy | command | field | remark |`. Its commands run with `--json`; its field is
-//! arithmetic over fields of the objects that they print, `a:` or nothing for the first command, `b:` for the second:
+//! arithmetic over fields of the objects that they print, `a:` or nothing for the first command, `b:` for the second and so on:
 //! `algbw / 75e9`, `a:sizes.0.time_ps / b:sizes.0.time_ps`, `topologies.[expression=torus:3x3].t_b`. A row whose value is not
-//! the published one, to the digits that were published, has a remark that says why.
+//! the published one, to the digits that were published, has a remark that says what it is then ([`Outcome`]) and why. The
+//! page has a table of how many rows came out how, [`counts`].
 
 mod field;
 
@@ -24,6 +25,8 @@ pub type RowError = Box<dyn Error + Send + Sync>;
 const CELLS: usize = 6;
 /// Start of a command's cell; other tables of the page have no such cell.
 const COMMAND: &str = "| `";
+/// Start of the heading of the table of counts.
+const COUNTS: &str = "| document | rows |";
 /// Mark of a command that takes longer than a test should.
 const SLOW: &str = "(slow)";
 
@@ -38,7 +41,7 @@ pub struct Row {
     pub published: String,
     /// Our value as the page has it.
     pub ours: String,
-    /// The arguments of `canopy`, one command or two.
+    /// The arguments of `canopy`, of each command.
     pub commands: Vec<Vec<String>>,
     /// Arithmetic over what they print.
     pub field: String,
@@ -74,6 +77,69 @@ fn row(line: usize, text: &str) -> Result<Row, RowError> {
         remark: remark.to_owned(),
         is_slow: command.contains(SLOW),
     })
+}
+
+/// What became of a published value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Ours is the same, to the digits that were printed.
+    Published,
+    /// Ours is at most a thousandth away.
+    Near,
+    /// The remark proves that it cannot hold.
+    Refuted,
+    /// It was measured, on machines or in a simulator of machines and their software; the source has no model that gives it.
+    Measured,
+    /// Neither reproduced nor refuted.
+    Open,
+}
+
+impl Outcome {
+    const ALL: [Self; 5] = [Self::Published, Self::Near, Self::Refuted, Self::Measured, Self::Open];
+
+    /// Heading of its column; a remark begins with it and a colon where values differ.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Published => "as published",
+            Self::Near => "within 0.1 %",
+            Self::Refuted => "refuted",
+            Self::Measured => "measured",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// The page with the table that counts what became of its rows: a line for each of its sections, and for all.
+///
+/// # Errors
+/// A row is malformed, or differs and does not say what became of it.
+pub fn with_counts(page: &str) -> Result<String, RowError> {
+    let rows = rows(page)?;
+    let lines: Vec<&str> = page.lines().collect();
+    let heading = |line: usize| lines.get(..line)?.iter().rev().find_map(|line| line.strip_prefix("## "));
+    let mut found: Vec<(&str, [usize; Outcome::ALL.len()])> = Vec::new();
+    for row in &rows {
+        let title = heading(row.line).ok_or_else(|| format!("line {}: no heading", row.line + 1))?;
+        if found.last().is_none_or(|&(last, _)| last != title) {
+            found.push((title, [0; Outcome::ALL.len()]));
+        }
+        let outcome = row.outcome(&row.ours).map_err(|error| format!("line {}: {error}", row.line + 1))?;
+        let place = Outcome::ALL.iter().position(|&other| other == outcome).unwrap_or_default();
+        found.last_mut().into_iter().for_each(|(_, counts)| counts[place] += 1);
+    }
+    let all = std::array::from_fn(|place| found.iter().map(|(_, counts)| counts[place]).sum());
+    found.push(("all", all));
+    let line = |(title, counts): &(&str, [usize; Outcome::ALL.len()])| {
+        let cells: String = counts.iter().map(|count| format!(" {count} |")).collect();
+        format!("| {title} | {} |{cells}", counts.iter().sum::<usize>())
+    };
+    let begin = lines.iter().position(|line| line.starts_with(COUNTS)).ok_or("the page has no table of counts")?;
+    let length = lines[begin..].iter().take_while(|line| line.starts_with('|')).count();
+    // The lines of the heading stay.
+    let (before, after) = (&lines[..begin + 2], &lines[begin + length..]);
+    let counted: Vec<String> = found.iter().map(line).collect();
+    let counted: Vec<&str> = counted.iter().map(String::as_str).collect();
+    Ok([before, counted.as_slice(), after].concat().join("\n") + "\n")
 }
 
 /// Runs commands, each once however many rows have it.
@@ -128,6 +194,24 @@ impl Row {
         Ok((ours - published).abs() <= unit / 2.0 + published.abs() * NEARLY)
     }
 
+    /// What became of the published value if ours is this.
+    ///
+    /// # Errors
+    /// A value is not a number; ours differs, and the remark does not say what that is.
+    pub fn outcome(&self, ours: &str) -> Result<Outcome, RowError> {
+        if self.agrees(ours)? {
+            return Ok(Outcome::Published);
+        }
+        let limit = self.published.trim_start_matches(['≤', '≥', ' ']);
+        if (number(ours)? - number(limit)?).abs() <= number(limit)?.abs() * NEAR {
+            return Ok(Outcome::Near);
+        }
+        let says =
+            |outcome: &Outcome| self.remark.strip_prefix(outcome.name()).is_some_and(|rest| rest.starts_with(": "));
+        let told = [Outcome::Refuted, Outcome::Measured, Outcome::Open].into_iter().find(says);
+        told.ok_or_else(|| format!("{}: {ours} is not {}, and no remark says why", self.place, self.published).into())
+    }
+
     /// A line of the page with another value of ours.
     pub fn with_value(page_line: &str, value: &str) -> String {
         let mut cells: Vec<String> = page_line.split('|').map(str::to_owned).collect();
@@ -140,6 +224,8 @@ impl Row {
 
 /// Relative error of a value that is printed with five digits.
 const NEARLY: f64 = 1e-4;
+/// Relative error of a value that another solver found.
+const NEAR: f64 = 1e-3;
 
 /// Runs `canopy` without any server, and with a data folder of its own.
 fn object(canopy: &Path, root: &Path, words: &[String]) -> Result<Value, RowError> {
@@ -191,16 +277,16 @@ fn written(value: f64) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "# Values\n\n| place | published | canopy | command | field | remark |\n|---|---|---|---|---|---|\n\
-        | 1 | 2.17e-2 | 0.0217 | `bound 'line:1(complete:3)' -c all-to-all` (slow) | `bound.algbw / 64` | why |\n";
+    const PAGE: &str = "# Values\n\n| document | rows | … |\n|---|\n| old |\n\n## First\n\n| place | published | canopy | command | field | remark |\n|---|---|---|---|---|---|\n\
+        | 1 | 2.170e-2 | 0.0217 | `bound 'line:1(complete:3)' -c all-to-all` (slow) | `bound.algbw / 64` | why |\n";
 
     #[test]
     fn rows_are_read() {
         let rows = rows(PAGE).unwrap();
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].commands, [["bound", "line:1(complete:3)", "-c", "all-to-all"]]);
-        assert!(rows[0].is_slow && rows[0].line == 4 && rows[0].remark == "why");
-        let line = PAGE.lines().nth(4).unwrap();
+        assert!(rows[0].is_slow && rows[0].line == 10 && rows[0].remark == "why");
+        let line = PAGE.lines().nth(10).unwrap();
         assert_eq!(Row::with_value(line, "7"), line.replace("0.0217 ", "7 "));
         assert!(super::rows("| a | `a` |").unwrap_err().to_string().starts_with("line 1: "));
     }
@@ -220,6 +306,26 @@ mod tests {
             assert_eq!(with(published).agrees(ours).unwrap(), agrees, "{published} {ours}");
         }
         assert!(with("four").agrees("4").is_err());
+    }
+
+    #[test]
+    fn rows_are_counted() {
+        let counted = with_counts(PAGE).unwrap();
+        let table = "| document | rows | … |\n|---|\n| First | 1 | 1 | 0 | 0 | 0 | 0 |\n| all | 1 | 1 | 0 | 0 | 0 | 0 |\n\n## First";
+        assert!(counted.contains(table), "{counted}");
+        assert_eq!(with_counts(&counted).unwrap(), counted);
+        for (ours, remark, counts) in [
+            ("0.021704", "why", "1 | 0 | 0 | 0 | 0"),
+            ("0.02172", "why", "0 | 1 | 0 | 0 | 0"),
+            ("0.03", "refuted: why", "0 | 0 | 1 | 0 | 0"),
+            ("0.03", "measured: why", "0 | 0 | 0 | 1 | 0"),
+            ("0.03", "open: why", "0 | 0 | 0 | 0 | 1"),
+        ] {
+            let page = PAGE.replace("0.0217 ", &format!("{ours} ")).replace("| why |", &format!("| {remark} |"));
+            assert!(with_counts(&page).unwrap().contains(&format!("| First | 1 | {counts} |")), "{ours} {remark}");
+        }
+        let untold = with_counts(&PAGE.replace("0.0217 ", "0.03 ")).unwrap_err();
+        assert!(untold.to_string().contains("no remark says why"), "{untold}");
     }
 
     #[test]

@@ -41,8 +41,6 @@ fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let page = fs::read_to_string(&page_path)?;
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let runner = seeds::Runner::new(&canopy, root);
-    let mut agree = 0;
-    let mut explained = 0;
     let mut wrong = 0;
     for row in seeds::rows(&page)? {
         let text = lines.get(row.line).cloned().unwrap_or_default();
@@ -59,12 +57,10 @@ fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
                 continue;
             }
         };
-        let agrees = row.agrees(&value)?;
-        agree += u32::from(agrees);
-        explained += u32::from(!agrees && !row.remark.is_empty());
-        let mark = if agrees { "=" } else { row.remark.as_str() };
+        let outcome = row.outcome(&value);
         let changed = value != row.ours;
-        wrong += u32::from(!options.write && (changed || mark.is_empty()));
+        wrong += u32::from(outcome.is_err() || changed && !options.write);
+        let mark = outcome.map_or_else(|error| error.to_string(), |outcome| format!("{outcome:?}"));
         println!("{place} | {value} | {}{mark}", if changed { "CHANGED " } else { "" });
         if options.write
             && let Some(line) = lines.get_mut(row.line)
@@ -72,9 +68,11 @@ fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
             *line = seeds::Row::with_value(&text, &value);
         }
     }
-    println!("{agree} as published, {explained} differ with a reason, {wrong} not as the page says");
+    println!("{wrong} not as the page says");
     if options.write {
-        fs::write(&page_path, lines.join("\n") + "\n")?;
+        let written = lines.join("\n") + "\n";
+        // Values that say no reason yet are written too, for someone to look at.
+        fs::write(&page_path, seeds::with_counts(&written).unwrap_or(written))?;
     }
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

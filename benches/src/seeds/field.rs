@@ -1,4 +1,4 @@
-//! Arithmetic over fields of JSON objects: `+ - * /`, parentheses, numbers and paths.
+//! Arithmetic over fields of JSON objects: `+ - * / ^`, parentheses, numbers and paths.
 
 use serde_json::Value;
 
@@ -41,16 +41,21 @@ impl<'a> Field<'a> {
     }
 
     fn product(&mut self) -> Result<f64, RowError> {
-        let mut value = self.factor()?;
+        let mut value = self.power()?;
         loop {
             if self.takes('*') {
-                value *= self.factor()?;
+                value *= self.power()?;
             } else if self.takes('/') {
-                value /= self.factor()?;
+                value /= self.power()?;
             } else {
                 return Ok(value);
             }
         }
+    }
+
+    fn power(&mut self) -> Result<f64, RowError> {
+        let base = self.factor()?;
+        Ok(if self.takes('^') { base.powf(self.factor()?) } else { base })
     }
 
     fn factor(&mut self) -> Result<f64, RowError> {
@@ -69,12 +74,11 @@ impl<'a> Field<'a> {
         if word.starts_with(|c: char| c.is_ascii_digit()) {
             return Ok(word.parse()?);
         }
-        let (object, path) = match word.split_once(':') {
-            Some(("b", path)) => (1, path),
-            Some(("a", path)) => (0, path),
+        let (object, path) = match word.as_bytes() {
+            [letter @ b'a'..=b'z', b':', ..] => (usize::from(letter - b'a'), &word[2..]),
             _ => (0, word),
         };
-        let object = self.objects.get(object).ok_or("there is no second command")?;
+        let object = self.objects.get(object).ok_or_else(|| format!("`{word}`: there are fewer commands"))?;
         numeric(at(object, path)?).ok_or_else(|| format!("`{word}` is not a number").into())
     }
 }
@@ -132,12 +136,15 @@ mod tests {
             ("a:sizes.0.time_ps / b:sizes.0.time_ps", 4.0),
             ("found.[name=a(b;c)].t + bound.tight", 1.75),
             ("(1 + 2) * 4 / 1e1", 1.2),
+            ("2 * (a:sizes.0.time_ps * b:sizes.0.time_ps)^(1 / 4)", 4.0),
             ("sizes", 1.0),
         ] {
             let found = Field::new(text, &objects).value().unwrap();
             assert!((found - value).abs() < 1e-12, "{text}: {found}");
         }
-        for text in ["bound", "nothing", "b:nothing", "1 +", "(1", "1 1", "c:x", "sizes.1.time_ps", "sizes.[x=y]"] {
+        for text in
+            ["bound", "nothing", "b:nothing", "1 +", "(1", "1 1", "c:x", "2 ^", "sizes.1.time_ps", "sizes.[x=y]"]
+        {
             assert!(Field::new(text, &objects).value().is_err(), "{text}");
         }
         assert!(Field::new("b:x", &objects[..1]).value().is_err());
