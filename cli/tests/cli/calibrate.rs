@@ -252,8 +252,7 @@ fn no_link_is_faster_than_described() {
     let rows: String =
         (20..=33).map(|power| 1_u64 << power).map(|b| format!("{b},{:.1}\n", 66.0 + b as f64 / 192e3)).collect();
     workspace.write("two.csv", format!("bytes,microseconds\n{rows}"));
-    let run =
-        "calibrate dgx-h100:boxes=2 two.csv=allreduce/ring --keep message,across-latency,inside-rate -o none.yaml";
+    let run = "calibrate dgx-h100:boxes=2 two.csv=allreduce/ring --keep message,across-latency,inside-rate --deadline 10m -o none.yaml";
     workspace.refused(run, 2, &["times as fast as described", "two.csv", "FILE=COLLECTIVE/nccl", "state their rate"]);
     assert!(!workspace.path("none.yaml").exists());
     let found = workspace.json(&run.replace("/ring", "/nccl-ring").replace("none.yaml", "found.yaml --json"));
