@@ -236,6 +236,9 @@ fn object(canopy: &Path, root: &Path, words: &[String]) -> Result<Value, RowErro
     if words.first().is_some_and(|word| word == "plan") {
         command.arg("-o").arg(folder.path().join("plan.json"));
     }
+    if words.first().is_some_and(|word| word == "find") {
+        command.args(["--deadline", "10m"]);
+    }
     let output = command.output()?;
     if !output.status.success() {
         return Err(format!("`{}`: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()).into());

@@ -6,7 +6,7 @@ use crate::support::{Workspace, check_members};
 #[test]
 fn the_published_frontier() {
     let workspace = Workspace::new();
-    let object = workspace.json("find --nodes 1024 --degree 4 --workload allreduce:1MiB --json");
+    let object = workspace.json("find --nodes 1024 --degree 4 --workload allreduce:1MiB --deadline 10m --json");
     let rows = object["topologies"].as_array().unwrap();
     let named = |expression: &str| rows.iter().find(|row| row["expression"] == expression).unwrap();
     for (expression, steps, bandwidth, time_us) in [
