@@ -86,7 +86,9 @@ fn count_of_32_bits(text: &str) -> Result<u32, String> {
 
 /// Reads a part of a whole: `1/64`, `1%`, `0.01`.
 pub(crate) fn part(text: &str) -> Result<Ratio, String> {
-    let part = read_part(text.trim()).filter(|&(numerator, denominator)| 0 < numerator && numerator < denominator);
+    let part = read_part(text.trim()).filter(|&(numerator, denominator)| {
+        0 < numerator && numerator < denominator && denominator <= u64::from(u32::MAX)
+    });
     let (numerator, denominator) = part.ok_or_else(|| {
         format!("`{text}` is not a fraction; write a value between 0 and 1, such as 1%, 0.01 or 1/100")
     })?;

@@ -34,7 +34,8 @@ fn a_fault_is_as_its_key_in_an_expression() {
                 workspace.json(&format!("simulate {given} --fault {fault} -c allgather --size 1GiB --json"));
             assert_eq!(simulated["algbw"], explained["achieved"], "{given} {fault}");
             let drawing = workspace.text(&format!("draw {given} --fault {fault} -o -"));
-            assert!(drawing.contains("stroke-dasharray"), "what is missing is dashed: {given} {fault}");
+            let is_gone = !fault.contains('*');
+            assert!(!is_gone || drawing.contains("stroke-dasharray"), "what is missing is dashed: {given} {fault}");
         }
     }
 }

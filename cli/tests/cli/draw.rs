@@ -195,7 +195,7 @@ fn a_run_is_drawn_with_the_links_that_took_longest_first() {
     let run = workspace.run("draw pair.yaml -c broadcast --what timeline --size 50000");
     assert_eq!(run.status, Some(0), "{run:?}");
     elements(&run.stdout);
-    assert!(run.stdout.contains("50000 B, 3.500 µs"), "{}", run.stdout);
+    assert!(run.stdout.contains("50 kB, 3.500 µs"), "{}", run.stdout);
     assert!(run.stdout.contains("a -&gt; b") && !run.stdout.contains("b -&gt; a"), "one way only");
     // From 1 of 3.5 µs to 3 of 3.5 µs on 820 units; the message itself all the time.
     let width = |part: f64| format!("width=\"{:.1}\"", 820.0 * part / 3.5);

@@ -299,8 +299,8 @@ fn devices_without_their_kind_are_told_which() {
         ("gpu05:1", "gpu05:1: unknown target `gpu05:1`; write gpu:gpu05:1"),
         ("gpu05:1*1/2", "write gpu:gpu05:1"),
         ("nic:gpu05:1 gpu05:1", "or nic:gpu05:1 for its NIC"),
-        ("nic:gpu05:1*0.5", "write what is left as N/D, such as *1/2"),
-        ("nic:gpu05:mlx5_1*50%", "`*50%` is not a fraction"),
+        ("nic:gpu05:1*1.5", "`1.5` is not a remaining fraction; write what is left, such as 1/2, 0.5 or 50%"),
+        ("nic:gpu05:mlx5_1*150%", "`150%` is not a remaining fraction"),
     ] {
         let run = workspace.run(&format!("faults report {arguments}"));
         let said = run.stderr.replace("\nhelp: ", "; ");

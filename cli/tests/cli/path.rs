@@ -11,7 +11,7 @@ fn parts_are_told_for_people() {
     let run = workspace.run(KAUTZ);
     assert_eq!(run.status, Some(0), "{run:?}");
     let expected = "\
-1000000 B from rank 0 to rank 10
+1 MB from rank 0 to rank 10
 time       69.333 us on 4 paths, of 4 without a common link
 in equal   78.000 us if the message is divided equally
 on one     202.000 us by 01 > 12 > 23

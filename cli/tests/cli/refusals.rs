@@ -26,7 +26,7 @@ fn names_of_later_versions_are_told_from_nonsense() {
         ),
         ("plan ring:4 --collective allgather --format msccl-xml --profile nccl", "cannot load external plans"),
         ("plan ring:4 --collective allgather --algorithm magic", "unknown algorithm"),
-        ("plan ring:4 --collective allgather --profile msccl", "json is canopy's own"),
+        ("plan ring:4 --collective allgather --format json --profile msccl", "json is canopy's own"),
         ("plan ring:4 --collective allgather --json", "-o FILE"),
         ("plan ring:4", "no collective is given"),
         ("plan ring:4 --collective allgather -f json -f msccl-xml", "cannot be combined"),

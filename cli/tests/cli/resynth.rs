@@ -51,7 +51,7 @@ fn an_old_plan_over_what_is_gone_does_not_run() {
 fn what_cannot_be_planned_is_refused() {
     let workspace = Workspace::new();
     workspace.refused("resynth ring:4 --fault link:0=1 --fault link:2=3 -c allgather", 3, &["split in two"]);
-    workspace.refused("resynth ring:4 --fault gpu:9 -c allgather", 2, &["topology.punctured.faults[0]"]);
+    workspace.refused("resynth ring:4 --fault gpu:9 -c allgather", 2, &["--fault: fault 0"]);
     workspace.refused("resynth ring:4 --fault moon:9 -c allgather", 2, &["unknown target"]);
     workspace.refused("resynth ring:4 -c allgather", 2, &["--fault"]);
 }

@@ -182,7 +182,7 @@ fn what_cannot_be_simulated_is_refused_with_a_way_out() {
     let text = String::from_utf8(workspace.read("plan.json")).unwrap();
     workspace.write("cut.json", &text[..text.len() / 2]);
     workspace.refused("simulate cut.json", 2, &["cut.json"]);
-    for wrong in ["--sizes 2KiB..1KiB", "--sizes 1KiB", "--size 0", "--alpha 1", "--sync now", "--piece none"] {
+    for wrong in ["--sizes 2KiB..1KiB", "--sizes 1KiB..", "--size 0", "--alpha 1", "--sync now", "--piece none"] {
         let run = workspace.run(&format!("simulate plan.json {wrong}"));
         assert_eq!(run.status, Some(2), "{wrong}");
         assert!(run.stderr.contains("error: "), "{wrong}: {}", run.stderr);

@@ -171,6 +171,11 @@ fn the_first_plan_is_made_as_described() {
 }
 
 #[test]
+fn what_stock_nccl_leaves_is_found_as_described() {
+    check("docs/getting-started/stock-nccl.md");
+}
+
+#[test]
 fn a_dump_becomes_a_plan_as_described() {
     check("docs/getting-started/nccl-dump.md");
 }
