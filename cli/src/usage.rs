@@ -57,10 +57,11 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
     let (message, help) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = text(error, ContextKind::InvalidSubcommand);
-            let help = hint_for(&word)
-                .map(str::to_owned)
-                .or_else(|| suggestion(error, ContextKind::SuggestedSubcommand))
-                .unwrap_or_else(|| format!("`{path} --help` lists all commands"));
+            // Hints are for whole commands: what one of them has itself is meant rather.
+            let hint = || hint_for(&word).map(str::to_owned);
+            let close = || suggestion(error, ContextKind::SuggestedSubcommand);
+            let help = if path == "canopy" { hint().or_else(close) } else { close().or_else(hint) };
+            let help = help.unwrap_or_else(|| format!("`{path} --help` lists all commands"));
             (format!("unknown command `{word}`"), help)
         }
         ErrorKind::UnknownArgument => {

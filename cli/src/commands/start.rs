@@ -222,7 +222,8 @@ impl GainSummary {
     /// What is gained, by size: what the library takes, how long it takes in picoseconds, and how long the other takes.
     fn of(kind: CollectiveKind, times: impl Iterator<Item = (u64, (String, u128, u128))>) -> Self {
         let (more, less) = (u128::from(GAIN_LEAST.0), u128::from(GAIN_LEAST.1));
-        let (mut best, mut sizes): (Option<(u128, u128, AtSize)>, Option<(u64, u64)>) = (None, None);
+        let mut best: Option<(u128, u128, AtSize)> = None;
+        let mut sizes: Option<(u64, u64)> = None;
         for (size_bytes, (takes, stock, new)) in times {
             if stock.saturating_mul(less) >= new.saturating_mul(more) {
                 sizes = Some((sizes.map_or(size_bytes, |(first, _)| first), size_bytes));
