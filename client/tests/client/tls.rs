@@ -15,11 +15,14 @@ async fn a_server_that_speaks_tls_is_called_so() {
     let address = format!("127.0.0.1:{}", listener.local_addr().unwrap().port());
     // It ends with the process: callers may come back.
     std::thread::spawn(move || {
+        // What a caller still says must not cut the connection before it has read the alert.
+        let mut callers = Vec::new();
         for caller in listener.incoming() {
             let (mut caller, mut preface) = (caller.unwrap(), [0; 24]);
             if caller.read_exact(&mut preface).is_ok() {
                 caller.write_all(&ALERT).unwrap();
             }
+            callers.push(caller);
         }
     });
     let client = Client::connect(&address.parse().unwrap()).await.unwrap();
