@@ -11,7 +11,7 @@ fn a_fault_is_as_its_key_in_an_expression() {
         ("dgx-a100:boxes=2", "nic:b0:3", "down=b0g3-ib"),
         ("dgx-a100:boxes=2", "nic:b0g3*1/2", "degrade=b0g3-ib*1/2"),
         ("dgx-a100:boxes=2", "nic:b0g3*0.5", "degrade=b0g3-ib*50%"),
-        ("torus:4x4", "gpu:5", "nodes-down=5"),
+        ("torus:4x4", "gpu:11", "nodes-down=11"),
         ("torus:4x4", "link:00>01", "down=00>01"),
     ] {
         let broken = format!("{network},{key}");
