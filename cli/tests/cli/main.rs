@@ -8,6 +8,7 @@ mod advise;
 mod algorithms;
 #[cfg(feature = "embedded")]
 mod around;
+#[cfg(feature = "embedded")]
 mod audit;
 #[cfg(feature = "embedded")]
 mod blocks;
@@ -87,6 +88,7 @@ mod stored;
 #[cfg(feature = "embedded")]
 mod streams;
 mod support;
+#[cfg(feature = "embedded")]
 mod sweep;
 #[cfg(feature = "embedded")]
 mod switches;
