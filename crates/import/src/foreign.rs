@@ -20,74 +20,54 @@ const SUBNET: &str = "give what `ibnetdiscover` prints";
 const SLURM: &str = "give topology.conf, or what `scontrol show topology` prints";
 const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` read plan files";
 
-/// Files by a text that only they have: an element, a key, a heading. Texts are compared without regard to case.
-const KINDS: [(&str, ForeignFile); 37] = [
-    ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: SLURM }),
-    ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: SLURM }),
-    ("nccl info", ForeignFile { what: "a log of NCCL", instead: DUMP }),
-    ("\nswitchguids=", ForeignFile { what: "an InfiniBand routing file", instead: NETWORK }),
-    ("\napiversion:", ForeignFile { what: "a Kubernetes manifest", instead: NODES }),
-    ("\nkind: cluster", ForeignFile { what: "a Kubernetes manifest", instead: NODES }),
-    ("status   roles", ForeignFile { what: "the table of `kubectl get nodes`", instead: NODES }),
-    ("\npartition avail", ForeignFile { what: "the table of `sinfo`", instead: SLURM }),
-    ("| nvidia-smi ", ForeignFile { what: "the overview of nvidia-smi", instead: TABLE }),
-    ("gpu 0: nvidia ", ForeignFile { what: "a list of nvidia-smi", instead: TABLE }),
+/// Files by a text that only they have (an element, a key, a heading), with what they are and what to give instead. Texts are compared without regard to case.
+const KINDS: [(&str, &str, &str); 37] = [
+    ("\nnodename=", "a Slurm configuration file", SLURM),
+    ("\nclustername=", "a Slurm configuration file", SLURM),
+    ("nccl info", "a log of NCCL", DUMP),
+    ("\nswitchguids=", "an InfiniBand routing file", NETWORK),
+    ("\napiversion:", "a Kubernetes manifest", NODES),
+    ("\nkind: cluster", "a Kubernetes manifest", NODES),
+    ("status   roles", "the table of `kubectl get nodes`", NODES),
+    ("\npartition avail", "the table of `sinfo`", SLURM),
+    ("| nvidia-smi ", "the overview of nvidia-smi", TABLE),
+    ("gpu 0: nvidia ", "a list of nvidia-smi", TABLE),
     (
         "rocm system management interface",
-        ForeignFile {
-            what: "output of rocm-smi without tables of links",
-            instead: "give what `rocm-smi --showtopo` prints",
-        },
+        "output of rocm-smi without tables of links",
+        "give what `rocm-smi --showtopo` prints",
     ),
-    (
-        "\"link_type\"",
-        ForeignFile { what: "JSON of amd-smi", instead: "give the tables of `amd-smi topology` without `--json`" },
-    ),
-    (
-        "lldp neighbors:",
-        ForeignFile { what: "text of lldpcli", instead: "give what `lldpcli show neighbors -f json` writes" },
-    ),
-    ("\nca '", ForeignFile { what: "output of ibstat", instead: SUBNET }),
-    ("\nhca_id:", ForeignFile { what: "output of ibv_devinfo", instead: SUBNET }),
-    ("\nmachine (", ForeignFile { what: "text of lstopo", instead: TREE }),
-    ("3d controller", ForeignFile { what: "a list of lspci", instead: TREE }),
-    ("vga compatible controller", ForeignFile { what: "a list of lspci", instead: TREE }),
-    ("node distances:", ForeignFile { what: "output of numactl", instead: TREE }),
-    ("thread(s) per core", ForeignFile { what: "output of lscpu", instead: TREE }),
-    (
-        "command not found",
-        ForeignFile { what: "a message of a shell", instead: "run the program where it is installed" },
-    ),
-    ("<graphs", ForeignFile { what: "a graph file of NCCL (NCCL_GRAPH_DUMP_FILE)", instead: DUMP }),
-    ("<algo ", ForeignFile { what: "an MSCCL plan", instead: PLAN }),
-    ("<routeplan", ForeignFile { what: "a route file", instead: PLAN }),
-    ("<onecclplan", ForeignFile { what: "a oneCCL plan", instead: PLAN }),
-    ("<html", ForeignFile { what: "an HTML page", instead: "download the file itself" }),
-    ("<svg", ForeignFile { what: "an SVG picture", instead: NETWORK }),
-    ("graph {", ForeignFile { what: "a Graphviz graph", instead: NETWORK }),
-    ("\"cells\":", ForeignFile { what: "a Jupyter notebook", instead: NETWORK }),
-    ("\"nnodes\":", ForeignFile { what: "a sketch of TACCL, which says how to search", instead: NETWORK }),
-    (
-        "\"gpus_per_node\":",
-        ForeignFile {
-            what: "a profile of TACCL, whose costs belong to a size that it does not state",
-            instead: NETWORK,
-        },
-    ),
-    (
-        "\"topologyparams\":",
-        ForeignFile { what: "an input of TE-CCL, whose links stand in its program", instead: NETWORK },
-    ),
-    ("\"1-epoch_duration\":", ForeignFile { what: "a schedule of TE-CCL", instead: NETWORK }),
-    ("\"scheduling-policy\":", ForeignFile { what: "a system description of ASTRA-sim", instead: SIMULATED }),
-    ("\"logical-dims\":", ForeignFile { what: "logical dimensions of ASTRA-sim", instead: SIMULATED }),
-    ("\"collective\":", ForeignFile { what: "a plan file", instead: PLAN }),
-    ("\n#!/", ForeignFile { what: "a script", instead: NETWORK }),
+    ("\"link_type\"", "JSON of amd-smi", "give the tables of `amd-smi topology` without `--json`"),
+    ("lldp neighbors:", "text of lldpcli", "give what `lldpcli show neighbors -f json` writes"),
+    ("\nca '", "output of ibstat", SUBNET),
+    ("\nhca_id:", "output of ibv_devinfo", SUBNET),
+    ("\nmachine (", "text of lstopo", TREE),
+    ("3d controller", "a list of lspci", TREE),
+    ("vga compatible controller", "a list of lspci", TREE),
+    ("node distances:", "output of numactl", TREE),
+    ("thread(s) per core", "output of lscpu", TREE),
+    ("command not found", "a message of a shell", "run the program where it is installed"),
+    ("<graphs", "a graph file of NCCL (NCCL_GRAPH_DUMP_FILE)", DUMP),
+    ("<algo ", "an MSCCL plan", PLAN),
+    ("<routeplan", "a route file", PLAN),
+    ("<onecclplan", "a oneCCL plan", PLAN),
+    ("<html", "an HTML page", "download the file itself"),
+    ("<svg", "an SVG picture", NETWORK),
+    ("graph {", "a Graphviz graph", NETWORK),
+    ("\"cells\":", "a Jupyter notebook", NETWORK),
+    ("\"nnodes\":", "a sketch of TACCL, which says how to search", NETWORK),
+    ("\"gpus_per_node\":", "a profile of TACCL, whose costs belong to a size that it does not state", NETWORK),
+    ("\"topologyparams\":", "an input of TE-CCL, whose links stand in its program", NETWORK),
+    ("\"1-epoch_duration\":", "a schedule of TE-CCL", NETWORK),
+    ("\"scheduling-policy\":", "a system description of ASTRA-sim", SIMULATED),
+    ("\"logical-dims\":", "logical dimensions of ASTRA-sim", SIMULATED),
+    ("\"collective\":", "a plan file", PLAN),
+    ("\n#!/", "a script", NETWORK),
 ];
 
 /// What a file is that begins like this, in lower case and after a line break, if it is known. O(bytes × kinds).
 pub(crate) fn recognise(start: &str) -> Option<ForeignFile> {
-    KINDS.iter().find(|(text, _)| start.contains(text)).map(|&(_, file)| file)
+    KINDS.iter().find(|(text, ..)| start.contains(text)).map(|&(_, what, instead)| ForeignFile { what, instead })
 }
 
 /// What the bytes are, if they are no text at all.
