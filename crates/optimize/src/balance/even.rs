@@ -72,6 +72,16 @@ impl Arcs<'_> {
         arcs.iter().map(|&arc| self.kept(arc)).sum()
     }
 
+    /// Amount that enters a node at a level, as the part of full arcs and the slope of the others.
+    fn entering(&self, arcs: &[usize], level: f64) -> (f64, f64) {
+        let (mut full, mut slope) = (0.0, 0.0);
+        for &arc in arcs {
+            let (capacity, tail) = (self.capacities[arc], self.tail(arc));
+            if level < tail { slope += capacity / tail } else { full += capacity }
+        }
+        (full, slope)
+    }
+
     /// Moves a node to the level at which as much enters it as leaves it. Says whether it was there.
     fn balance(&mut self, node: usize, entering: &[usize], leaving: &[usize]) -> bool {
         let is_there = |arcs: &Self| {
@@ -84,11 +94,7 @@ impl Arcs<'_> {
         for _ in 0..CORRECTIONS_MAX {
             let level = self.levels[node].0;
             // What enters is `full + slope·level`, and what leaves `full + slope/level`.
-            let mut enters = (0.0, 0.0);
-            for &arc in entering {
-                let (capacity, tail) = (self.capacities[arc], self.tail(arc));
-                if level < tail { enters.1 += capacity / tail } else { enters.0 += capacity }
-            }
+            let enters = self.entering(entering, level);
             let mut leaves = (0.0, 0.0);
             for &arc in leaving {
                 let (capacity, head) = (self.capacities[arc], self.head(arc));
@@ -123,11 +129,7 @@ impl Arcs<'_> {
         }
         for _ in 0..CORRECTIONS_MAX {
             let level = self.levels[node].1;
-            let mut enters = (0.0, 0.0);
-            for &arc in entering {
-                let (capacity, tail) = (self.capacities[arc], self.tail(arc));
-                if level < tail { enters.1 += capacity / tail } else { enters.0 += capacity }
-            }
+            let enters = self.entering(entering, level);
             if enters.1 == 0.0 {
                 break;
             }
