@@ -10,7 +10,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args;
-use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
+use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list, pages};
 use crate::exit::Failure;
 use crate::output::print_member;
 use crate::stdout::print;
@@ -194,8 +194,12 @@ async fn renew(args: &RenewArgs) -> Result<(), Failure> {
     let ttl = args.ttl.map(prost_types::Duration::try_from).transpose();
     let ttl = ttl.map_err(|_| Failure::input("--ttl is too long"))?;
     let mut renewed = Vec::new();
-    for lease in args.which.found(&args.common).await? {
-        let request = RenewLeaseRequest { name: lease.name, ttl };
+    let names = match &args.which.lease {
+        Some(lease) => vec![full_name("leases/", lease)],
+        None => args.which.of_job(&args.common).await?.into_iter().map(|lease| lease.name).collect(),
+    };
+    for name in names {
+        let request = RenewLeaseRequest { name, ttl };
         let lease = ask(&args.common, async |client, left| client.renew_lease(request.clone(), left).await);
         renewed.push(Row::of(lease.await?));
     }
@@ -215,24 +219,30 @@ impl Which {
     /// The leases that are meant.
     ///
     /// # Errors
-    /// There is none, or the server did not answer.
+    /// The lease does not exist, the job holds no lease, or the server did not answer.
     async fn found(&self, common: &CommonArgs) -> Result<Vec<Lease>, Failure> {
-        if let Some(lease) = &self.lease {
-            let request = GetLeaseRequest { name: full_name("leases/", lease) };
-            return Ok(vec![ask(common, async |client, left| client.get_lease(request.clone(), left).await).await?]);
-        }
+        let Some(lease) = &self.lease else { return self.of_job(common).await };
+        let request = GetLeaseRequest { name: full_name("leases/", lease) };
+        Ok(vec![ask(common, async |client, left| client.get_lease(request.clone(), left).await).await?])
+    }
+
+    /// The leases of the job.
+    ///
+    /// # Errors
+    /// The job holds no lease, or the server did not answer.
+    async fn of_job(&self, common: &CommonArgs) -> Result<Vec<Lease>, Failure> {
         let job = self.job.as_deref().unwrap_or_default();
-        let (mut leases, mut page_token) = (Vec::new(), String::new());
-        loop {
-            let filter = format!("job={job}");
-            let request = ListLeasesRequest { filter, page_token, ..ListLeasesRequest::default() };
-            let page = ask(common, async |client, left| client.list_leases(request.clone(), left).await).await?;
-            leases.extend(page.leases);
-            page_token = page.next_page_token;
-            if page_token.is_empty() {
-                break;
-            }
-        }
+        let filter = format!("job={job}");
+        let found = ask(common, async |client, left| {
+            pages(usize::MAX, async |page_size, page_token| {
+                let filter = filter.clone();
+                let request = ListLeasesRequest { filter, page_size, page_token, ..ListLeasesRequest::default() };
+                let page = client.list_leases(request, left).await?;
+                Ok((page.leases, page.next_page_token, ()))
+            })
+            .await
+        });
+        let (leases, ()) = found.await?;
         if leases.is_empty() {
             return Err(Failure::input(format!("job `{job}` holds no lease"))
                 .help("`canopy leases list` shows those that there are"));

@@ -73,7 +73,7 @@ const PAGE_MAX: u32 = 1000;
 
 /// At most `limit` entries of a list, with what its last page says besides. `page` is told how many entries to ask for
 /// and the token of the page; it answers with the entries, the token of the next page, and the rest.
-async fn pages<T, R, F>(limit: usize, page: F) -> Result<(Vec<T>, R), ClientError>
+pub(in crate::commands) async fn pages<T, R, F>(limit: usize, page: F) -> Result<(Vec<T>, R), ClientError>
 where
     F: AsyncFn(u32, String) -> Result<(Vec<T>, String, R), ClientError>,
 {
