@@ -15,7 +15,7 @@ use crate::messages::warn;
 
 static LOSSES: OnceLock<Vec<Loss>> = OnceLock::new();
 
-/// What is broken.
+/// Option `--fault`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct AroundArgs {
     /// Broken or slow element of T, such as nic:b0g3, nic:gpu01:3*1/2 or link:leaf1=spine; may be given several times
@@ -30,7 +30,7 @@ impl AroundArgs {
     }
 }
 
-/// What is taken away from T, ascending, each once.
+/// Elements that are taken away from T, ascending, each once.
 pub(crate) fn losses() -> &'static [Loss] {
     LOSSES.get().map_or(&[], Vec::as_slice)
 }
@@ -47,7 +47,19 @@ pub(crate) fn none_of_plan(name: &str) -> Result<(), Failure> {
         .help("give the network, with --collective"))
 }
 
-/// What is left of T.
+/// Refuses faults beside published baselines, which run on whole networks.
+///
+/// # Errors
+/// There are some.
+pub(crate) fn none_of_published() -> Result<(), Failure> {
+    if losses().is_empty() {
+        return Ok(());
+    }
+    Err(Failure::input("the baselines of --published are for whole networks")
+        .help("leave out one of --published and --fault"))
+}
+
+/// Topology T without these elements; says on standard error how its ranks are numbered.
 ///
 /// # Errors
 /// An element that T does not have; fewer than two ranks are left.
@@ -67,7 +79,7 @@ pub(crate) fn left_of(topology: Topology) -> Result<Topology, Failure> {
     Ok(left.topology)
 }
 
-/// What is left of T, on the wire.
+/// Topology T without these elements, on the wire.
 pub(crate) fn on_the_wire(topology: TopologySource) -> TopologySource {
     let faults: Vec<Fault> = losses().iter().map(loss_on_the_wire).collect();
     if faults.is_empty() {

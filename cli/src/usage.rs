@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::table::joined;
 
 /// Options by the words that people type for them, for commands that have them.
-const MEANT: [(&str, &str); 20] = [
+const MEANT: [(&str, &str); 21] = [
     ("--addr", "--server"),
     ("--address", "--server"),
     ("--algo", "--algorithm"),
@@ -26,6 +26,7 @@ const MEANT: [(&str, &str); 20] = [
     ("--op", "--collective"),
     ("--ports", "--degree"),
     ("--runtime", "--profile"),
+    ("--runtime", "--to"),
     ("--timeout", "--deadline"),
     ("--to", "--format"),
     ("--token", "--token-file"),
@@ -33,7 +34,7 @@ const MEANT: [(&str, &str); 20] = [
 ];
 
 /// Options that people expect, and what to write instead.
-const EXPECTED: [(&str, &str); 14] = [
+const EXPECTED: [(&str, &str); 13] = [
     ("--boxes", "write it in the expression: `dgx-a100:boxes=2`"),
     ("--nodes", "write it in the expression: `dgx-a100:boxes=4`"),
     ("--gpus", "write it in the expression: `dgx-a100:boxes=2,gpus=8`"),
@@ -47,7 +48,6 @@ const EXPECTED: [(&str, &str); 14] = [
     ("--fraction", "write it behind the fault: `nic:gpu01:3*1/2` or `ring:8,degrade=0-1*1/2`"),
     ("--partition", "name the topology itself, T"),
     ("--topology", "name the topology itself, T"),
-    ("--runtime", "name the runtime with `--profile`"),
 ];
 
 /// The failure that stands for an error of the parser; not for help and version, which are printed as they are.
@@ -151,11 +151,13 @@ fn invalid(error: &clap::Error, see: &str) -> Failure {
     use std::error::Error as _;
     let why = error.source().map(ToString::to_string).unwrap_or_default();
     let (option, value) = (option(error), text(error, ContextKind::InvalidValue));
-    let (what, help) = match why.split_once("; ").or_else(|| why.split_once(": use ")) {
-        Some((what, help)) if why.contains("; ") => (what.to_owned(), help.to_owned()),
-        Some((what, values)) => (what.to_owned(), format!("use {values}")),
-        None if why.starts_with("use ") => return Failure::input(format!("`{option}` cannot be `{value}`")).help(why),
-        None => (why, see.to_owned()),
+    if why.starts_with("use ") {
+        return Failure::input(format!("`{option}` cannot be `{value}`")).help(why);
+    }
+    let (what, help) = match (why.split_once("; "), why.split_once(": use ")) {
+        (Some((what, help)), _) => (what.to_owned(), help.to_owned()),
+        (None, Some((what, values))) => (what.to_owned(), format!("use {values}")),
+        (None, None) => (why, see.to_owned()),
     };
     let is_named = !value.is_empty() && what.contains(value.as_str());
     let message = if is_named { format!("{option}: {what}") } else { format!("{option} {value}: {what}") };

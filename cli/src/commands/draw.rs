@@ -104,6 +104,7 @@ pub(crate) async fn run(args: DrawArgs) -> Result<(), Failure> {
     }
     args.around.apply();
     if let Some(folder) = shares::folder(&args.subject)? {
+        around::none_of_plan(&args.subject)?;
         return on_a_thread(move || draw_folder(&args, &folder)).await;
     }
     let fetched = stored_plan(&args.subject, &args.server, args.deadline, Wanted::Json).await?;

@@ -314,9 +314,8 @@ impl SimulateArgs {
 /// Has the plan made if need be, judges it, simulates each size and prints what was found.
 pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
     args.around.apply();
-    if !args.published.is_empty() && !around::losses().is_empty() {
-        return Err(Failure::input("the baselines of --published are for whole networks")
-            .help("leave out one of --published and --fault"));
+    if !args.published.is_empty() {
+        around::none_of_published()?;
     }
     if let Some(path) = args.workload.clone() {
         return workload::run(args, &path).await;

@@ -16,6 +16,7 @@ use super::Common;
 use super::bundle::communicator;
 use super::folder::{self, Fetch, NewFolder};
 use crate::args::{self, size_bytes};
+use crate::around;
 use crate::connection::Connection;
 use crate::exit::Failure;
 use crate::known_faults::{say_warning, worth_saying};
@@ -100,6 +101,9 @@ fn joint_collective(text: &str) -> Result<JointCollective, String> {
 /// Has the plans made, writes their folder, says what they take.
 pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure> {
     let output = common.file.folder("joint plans are a folder, and none is named")?;
+    if !joint.published.is_empty() {
+        around::none_of_published()?;
+    }
     let baselines = joint.published.clone();
     let request = joint_request(&common, joint)?;
     let folder = NewFolder::prepare(output)?;
