@@ -18,7 +18,7 @@ impl Axis {
         Self { values: (low - room, high + room), places }
     }
 
-    /// Where a value lies on the sheet.
+    /// Position of a value on the sheet.
     pub(crate) fn place(self, value: f64) -> f64 {
         let part = (value - self.values.0) / (self.values.1 - self.values.0);
         self.places.0 + part.clamp(0.0, 1.0) * (self.places.1 - self.places.0)
@@ -58,7 +58,7 @@ impl Decades {
         Self { first, last, places }
     }
 
-    /// Where a value lies on the sheet.
+    /// Position of a value on the sheet.
     pub(crate) fn place(self, value: f64) -> f64 {
         let part = (value.log10() - f64::from(self.first)) / f64::from(self.last - self.first);
         self.places.0 + part.clamp(0.0, 1.0) * (self.places.1 - self.places.0)

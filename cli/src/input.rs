@@ -57,8 +57,16 @@ pub(crate) fn part_of(text: &str) -> Option<Part> {
 /// # Errors
 /// A file that cannot be read or is too large, and a name that can only be meant as a path but leads nowhere.
 pub(crate) fn source(text: &str) -> Result<Source, Failure> {
+    match as_described(text)? {
+        Source::Here(input) => measured(text, input),
+        kept => Ok(kept),
+    }
+}
+
+/// T before `--calibration` changes it.
+fn as_described(text: &str) -> Result<Source, Failure> {
     match (read_file(Path::new(text), limits()?.bytes_max), part_of(text)) {
-        (Ok(bytes), _) => measured(text, text_of_file(bytes)),
+        (Ok(bytes), _) => Ok(Source::Here(text_of_file(bytes))),
         (Err(ReadFailure::Missing), part) if part.is_some() || text.starts_with("topologies/") => {
             if calibration::overlay().is_some() {
                 return Err(Failure::input(format!(
@@ -79,7 +87,7 @@ pub(crate) fn source(text: &str) -> Result<Source, Failure> {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
                 .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
         }
-        (Err(ReadFailure::Missing), _) => measured(text, TopologyInput::Expression(completed(text)?)),
+        (Err(ReadFailure::Missing), _) => Ok(Source::Here(TopologyInput::Expression(completed(text)?))),
         (Err(ReadFailure::Other(failure)), _) => Err(failure),
     }
 }
@@ -93,17 +101,12 @@ fn measured(name: &str, input: TopologyInput) -> Result<Source, Failure> {
     Ok(Source::Here(TopologyInput::Document { kind: None, content }))
 }
 
-/// T as it is described, where `--calibration` changes it; `None` where nothing does.
+/// Network T as it is described, where `--calibration` changes it; `None` where nothing does.
 pub(crate) fn described(text: &str) -> Result<Option<Topology>, Failure> {
-    if calibration::overlay().is_none() {
-        return Ok(None);
+    match calibration::overlay().map(|_| as_described(text)).transpose()? {
+        Some(Source::Here(input)) => read(text, &input, Deadline::after(None)).map(Some),
+        _ => Ok(None),
     }
-    let input = match read_file(Path::new(text), limits()?.bytes_max) {
-        Ok(bytes) => text_of_file(bytes),
-        Err(ReadFailure::Missing) => TopologyInput::Expression(completed(text)?),
-        Err(ReadFailure::Other(failure)) => return Err(failure),
-    };
-    read(text, &input, Deadline::after(None)).map(Some)
 }
 
 /// The nodes of a job, as a list or a file of them; none if neither is given.

@@ -62,9 +62,9 @@ impl FromStr for Sizes {
     }
 }
 
-/// Units of sizes, the greatest first.
+/// Binary units of sizes, the greatest first.
 pub(crate) const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-/// Those that people use beside them.
+/// Decimal units of sizes, the greatest first.
 const DECIMAL_UNITS: [(&str, u64); 4] =
     [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
 

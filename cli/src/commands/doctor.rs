@@ -242,6 +242,7 @@ fn networks(plans: &Plans) -> Result<Vec<(String, TopologySummary)>, Failure> {
     }
     Ok(networks)
 }
+
 /// Says what a warning of the runtime means, and what to do about it.
 fn warned(checks: &mut Checks, warning: &str, planned: Option<Runtime>) {
     let missing = warning.strip_prefix("Attribute ").and_then(|rest| rest.strip_suffix(" not found"));

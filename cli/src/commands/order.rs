@@ -168,12 +168,9 @@ pub(super) fn gain_of(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Op
         Err(error) => return Err(refused(&error)),
     };
     let summary = OrderSummary::of(TopologySummary::of(topology), &[], &found);
-    let (given, new) = (summary.given.time, summary.found.time);
-    let times_as_fast = if new > 0.0 { given / new } else { 1.0 };
-    let words = gain(&summary);
-    // A label, and what it is about.
-    let (label, text) = words.split_once("  ").unwrap_or(("gain", &words));
-    Ok(Some(OrderGain { times_as_fast, words: format!("{label}: {}", text.trim_start()) }))
+    let (label, text) = gain(&summary);
+    let times_as_fast = beside(summary.given.time, summary.found.time);
+    Ok(Some(OrderGain { times_as_fast, words: format!("{label}: {text}") }))
 }
 
 fn refused(error: &OrderError) -> Failure {
@@ -275,7 +272,8 @@ fn readable(name: &str, summary: &OrderSummary) -> String {
         lines.push("fair share if the job had of each link what its machines are among all below it".to_owned());
     }
     lines.push("hashed     if each connection took one of the shortest ways at random".to_owned());
-    lines.push(gain(summary));
+    let (label, text) = gain(summary);
+    lines.push(format!("{label:<11}{text}"));
     let shown: Vec<&str> = machines.iter().take(SHOWN_MAX).map(|machine| machine.host.as_str()).collect();
     let more = machines.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -284,10 +282,14 @@ fn readable(name: &str, summary: &OrderSummary) -> String {
     lines.join("\n")
 }
 
-/// What the new order brings.
-fn gain(summary: &OrderSummary) -> String {
+/// Times as fast as given.
+fn beside(given: f64, found: f64) -> f64 {
+    if found > 0.0 { given / found } else { 1.0 }
+}
+
+/// Whether the new order brings anything, and what.
+fn gain(summary: &OrderSummary) -> (&'static str, String) {
     let OrderSummary { given, found, best, machines, .. } = summary;
-    let beside = |given: f64, found: f64| if found > 0.0 { given / found } else { 1.0 };
     let times = beside(given.time, found.time);
     let shared = given.fair_share.zip(found.fair_share).map_or(1.0, |(given, found)| beside(given, found));
     let trees = given.group_times.last().zip(found.group_times.last());
@@ -295,15 +297,11 @@ fn gain(summary: &OrderSummary) -> String {
     let more = if *best { "no order is better" } else { "there may be better orders" };
     let is_kept = machines.iter().all(|machine| machine.given == machine.node_rank);
     match (is_kept, best) {
-        (true, true) => "no gain    no order is better than the one given".to_owned(),
-        (true, false) => "no gain    no better order was found than the one given".to_owned(),
-        _ if times > 1.0005 => format!("gain       {times:.3} times as fast as given; {more}"),
-        _ if shared > 1.0005 => {
-            format!("gain       {shared:.3} times as fast as given on fair shares of links; {more}")
-        }
-        _ if trees > 1.0005 => {
-            format!("gain       rings take as long as given, trees {trees:.3} times as fast; {more}")
-        }
-        _ => format!("gain       as fast as given on fewer links; {more}"),
+        (true, true) => ("no gain", "no order is better than the one given".to_owned()),
+        (true, false) => ("no gain", "no better order was found than the one given".to_owned()),
+        _ if times > 1.0005 => ("gain", format!("{times:.3} times as fast as given; {more}")),
+        _ if shared > 1.0005 => ("gain", format!("{shared:.3} times as fast as given on fair shares of links; {more}")),
+        _ if trees > 1.0005 => ("gain", format!("rings take as long as given, trees {trees:.3} times as fast; {more}")),
+        _ => ("gain", format!("as fast as given on fewer links; {more}")),
     }
 }

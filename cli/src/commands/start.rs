@@ -9,7 +9,7 @@ use canopy_topology::Topology;
 use serde::Serialize;
 
 use super::order::{self, OrderGain};
-use super::simulate::stock::GAIN_LEAST;
+use super::simulate::stock::{GAIN_LEAST, gain_least};
 use super::{bound, on_a_thread};
 use crate::args;
 use crate::clock::Deadline;
@@ -133,7 +133,7 @@ fn start(args: &StartArgs) -> Result<(), Failure> {
     drop(line);
     let is_worth = |gains: &[GainSummary]| gains.iter().any(|gain| gain.sizes.is_some());
     let worth_it = [
-        ("order", order.as_ref().is_some_and(|order| order.times_as_fast >= least_gain())),
+        ("order", order.as_ref().is_some_and(|order| order.times_as_fast >= gain_least())),
         ("tuner", is_worth(&tuner)),
         ("plans", is_worth(&plans)),
     ];
@@ -148,11 +148,6 @@ fn start(args: &StartArgs) -> Result<(), Failure> {
         worth_it: worth_it.into_iter().filter(|(_, is_worth)| *is_worth).map(|(name, _)| name).collect(),
     };
     if args.json { print_json("start", &summary) } else { print(&readable(args, &summary, &seen, &topology)) }
-}
-
-fn least_gain() -> f64 {
-    let (more, less) = GAIN_LEAST;
-    more as f64 / less as f64
 }
 
 /// Those asked for, or all that can be measured.
@@ -184,7 +179,7 @@ fn tuner(
             let best = measured.choice(kind, bytes)?.time_ps;
             Some((format!("{} {}", algorithm.name(), protocol.name()), taken, best))
         };
-        GainSummary::of(kind, args.sizes.list().iter().filter_map(|&bytes| Some((bytes, times(bytes)?))))
+        GainSummary::of(kind, &args.sizes, times)
     };
     Ok(collectives.iter().map(gain).collect())
 }
@@ -215,16 +210,18 @@ fn plan_gain(
         let takes = format!("{} {}", taken.algorithm.name(), taken.protocol.name());
         Some((takes, u128::from(taken.time_ps), u128::from(time_ps)))
     };
-    Ok(GainSummary::of(kind, args.sizes.list().iter().filter_map(|&bytes| Some((bytes, times(bytes)?)))))
+    Ok(GainSummary::of(kind, &args.sizes, times))
 }
 
 impl GainSummary {
-    /// What is gained, by size: what the library takes, how long it takes in picoseconds, and how long the other takes.
-    fn of(kind: CollectiveKind, times: impl Iterator<Item = (u64, (String, u128, u128))>) -> Self {
+    /// Gains by size. `times`: of a size in bytes, what the library takes, its time in picoseconds, and the other time; `None`
+    /// where formulas give none.
+    fn of(kind: CollectiveKind, all: &Sizes, times: impl Fn(u64) -> Option<(String, u128, u128)>) -> Self {
         let (more, less) = (u128::from(GAIN_LEAST.0), u128::from(GAIN_LEAST.1));
         let mut best: Option<(u128, u128, AtSize)> = None;
         let mut sizes: Option<(u64, u64)> = None;
-        for (size_bytes, (takes, stock, new)) in times {
+        for &size_bytes in all.list() {
+            let Some((takes, stock, new)) = times(size_bytes) else { continue };
             if stock.saturating_mul(less) >= new.saturating_mul(more) {
                 sizes = Some((sizes.map_or(size_bytes, |(first, _)| first), size_bytes));
             }
@@ -243,9 +240,9 @@ fn readable(args: &StartArgs, summary: &StartSummary, seen: &Seen, topology: &To
     let StartSummary { library, machines, gpus, order, tuner, plans, worth_it, .. } = summary;
     let name = &args.topology;
     let machines_in_words = count(*machines as usize, "machine");
-    let mut lines = vec![format!(
-        "{name}: {machines_in_words} of {gpus} GPUs, for {library} by its own formulas; nothing was measured"
-    )];
+    let basis = if tuner.is_empty() { "nothing was measured" } else { "at the rates that were measured" };
+    let mut lines =
+        vec![format!("{name}: {machines_in_words} of {gpus} GPUs, for {library} by its own formulas; {basis}")];
     lines.push(match order {
         Some(order) => format!("order      {}", order.words),
         None if *machines > 1 => "order      not known: the network does not name its machines".to_owned(),
@@ -289,9 +286,9 @@ fn readable(args: &StartArgs, summary: &StartSummary, seen: &Seen, topology: &To
         });
     }
     let ranks = topology.rank_count();
-    let kinds = collectives(&args.collective).unwrap_or_default();
+    let first = plans.first().map(|gain| gain.collective);
     let program =
-        MEASURED.iter().find(|(kind, _)| kinds.first() == Some(kind)).map_or("all_reduce_perf", |(_, name)| name);
+        MEASURED.iter().find(|(kind, _)| first == Some(kind.name())).map_or("all_reduce_perf", |(_, name)| name);
     lines.push(format!(
         "measure    mpirun -np {ranks} {program} -b 1M -e 4G -f 4 > runs.txt    # nccl-tests, before and after"
     ));

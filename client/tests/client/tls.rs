@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use canopy_client::{Client, ClientError, ErrorClass};
 use canopy_proto::v1::GetStatusRequest;
 
-/// What a server of TLS sends to whoever does not speak it: an alert, that the record was not expected.
+/// Alert of a TLS server to a caller without TLS: unexpected message.
 const ALERT: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x0a];
 
 #[tokio::test(flavor = "multi_thread")]

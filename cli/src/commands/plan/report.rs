@@ -232,7 +232,10 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         Some(instances @ 2..) => format!("{place} in {instances} instances"),
         _ => place,
     };
-    let place = outcome.format.map_or_else(|| place.clone(), |format| format!("{place} as {format}"));
+    let place = match outcome.format {
+        Some(format) => format!("{place} as {format}"),
+        None => place,
+    };
     let properties = [
         planned.with_in_network.as_ref().map(|with| format!("with NVLS: {}", bound_in_words(with))),
         switched.map(|_| format!("forwarded: {} GB/s where switches only forward", planned.achieved.gigabytes)),

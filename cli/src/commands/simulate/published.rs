@@ -52,7 +52,7 @@ pub(crate) struct BaselineTime {
 }
 
 impl BaselineTime {
-    /// Beside a plan that takes so many picoseconds.
+    /// Divides the time of a baseline by that of the plan, both in picoseconds.
     pub(crate) fn beside(plan_ps: u64, baseline: Baseline, time_ps: u64) -> Self {
         Self { baseline, time_ps, times_as_long: ratio(time_ps, plan_ps) }
     }

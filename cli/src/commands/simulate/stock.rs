@@ -14,6 +14,11 @@ use crate::table::{Table, count};
 /// network's rates differs by more.
 pub(in crate::commands) const GAIN_LEAST: (u64, u64) = (21, 20);
 
+/// The same as a number, for what is itself in floats.
+pub(in crate::commands) fn gain_least() -> f64 {
+    GAIN_LEAST.0 as f64 / GAIN_LEAST.1 as f64
+}
+
 /// Most sizes that stand in the table.
 const SIZES_MAX: usize = 8;
 
@@ -229,7 +234,7 @@ pub(in crate::commands) fn html(stock: &StockSummary) -> String {
 
 /// Where it is worth it, and where it loses.
 fn verdict(stock: &StockSummary) -> String {
-    let least = GAIN_LEAST.0 as f64 / GAIN_LEAST.1 as f64;
+    let least = gain_least();
     let side = |times: f64| if times >= least { 1 } else { i8::from(times * least > 1.0) - 1 };
     let sides: Vec<(u64, i8)> = stock.calls.iter().map(|call| (call.size_bytes, side(call.times_as_fast))).collect();
     let ranges: Vec<String> = sides
