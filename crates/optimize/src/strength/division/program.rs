@@ -205,7 +205,17 @@ impl<'a> Program<'a> {
                 Mended::GaveUp => break,
             }
         }
-        let Some(mut inner) = self.inner_point(stop)? else { return Ok(self.values.clone()) };
+        let Some(mut inner) = self.inner_point(stop)? else {
+            // Without a point inside there is no half way: only a solution that violates nothing is any good.
+            for _ in 0..ROUNDS_MAX {
+                let corner = self.values.clone();
+                let sets = self.violated(&corner, stop)?;
+                if self.mend(sets, stop)? != Mended::Some {
+                    break;
+                }
+            }
+            return Ok(self.values.clone());
+        };
         let near = if is_large(self.terminals) { NEAR_OF_LARGE } else { NEAR };
         for _ in 0..ROUNDS_MAX {
             if inner.rate() >= near * self.values.rate() {

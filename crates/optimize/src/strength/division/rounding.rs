@@ -171,6 +171,30 @@ mod tests {
     use crate::stop::Never;
     use crate::strength::division::program;
 
+    /// More rounds than usual find the rows, and half of every link is out of balance, so nothing is there to go half way from.
+    #[test]
+    fn rows_are_looked_for_until_none_is_violated() {
+        let arcs = [
+            (0, 4, 9),
+            (0, 7, 4),
+            (2, 3, 6),
+            (2, 4, 6),
+            (3, 0, 3),
+            (3, 2, 1),
+            (4, 0, 8),
+            (4, 1, 5),
+            (4, 1, 1),
+            (4, 6, 3),
+        ];
+        let more = [(4, 7, 4), (6, 4, 4), (7, 1, 5), (7, 3, 4), (7, 4, 2), (7, 6, 2), (1, 2, 5)];
+        let tour = (0..8).map(|from| (from, (from + 1) % 8, 2));
+        let arcs = arcs.into_iter().chain(more).chain(tour).map(|(from, to, capacity)| Arc { from, to, capacity });
+        let graph = Digraph { node_count: 8, arcs: arcs.collect() };
+        let terminals: Vec<bool> = (0..8).map(|node| node < 2).collect();
+        let fractional = program::solve(&graph, &terminals, &Never).unwrap().unwrap();
+        assert!(round(&graph, &terminals, &fractional, &Never).unwrap().is_some());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
