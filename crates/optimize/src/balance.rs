@@ -7,6 +7,7 @@
 
 mod cuts;
 mod even;
+mod grain;
 mod program;
 mod rounded;
 mod sums;
@@ -336,7 +337,7 @@ impl Best<'_> {
             return Ok(());
         }
         program.parts(stop, |kept, scale| self.takes(Some(kept), scale, limit))?;
-        if self.is_as_fast_as(limit) {
+        if self.is_as_fast_as(limit) || self.search_in_grains(limit)? {
             return Ok(());
         }
         for bits in GRAINS {
@@ -351,6 +352,33 @@ impl Best<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A best part where capacities are lowered a little, so that a few numbers tell them apart; says whether it is next to the
+    /// limit. Its trees are few, and those of links that are alike are, too.
+    fn search_in_grains(&mut self, limit: Fraction) -> Result<bool, OptimumError> {
+        let Search { graph, .. } = *self.search;
+        let capacities: Vec<[u128; 2]> = graph.pairs().map(|(.., capacities)| capacities).collect();
+        let Some(grain) = grain::of(capacities.as_flattened()) else { return Ok(false) };
+        let lowered: Vec<[u128; 2]> =
+            capacities.iter().map(|both| both.map(|capacity| capacity / grain * grain)).collect();
+        let coarse = graph.with_capacities(&lowered);
+        let search = Search { graph: &coarse, ..*self.search };
+        let cut = match search.cut() {
+            Err(OptimumError::Stopped(stopped)) => return Err(stopped.into()),
+            Err(_) => return Ok(false),
+            Ok(cut) => cut,
+        };
+        let Some(part) = search.run(cut)?.0 else { return Ok(false) };
+        let unit = Fraction::new(1, graph.unit).expect("units are at least 1");
+        let Some(inverse_rate) = part.inverse_rate.checked_mul(unit) else { return Ok(false) };
+        if inverse_rate.to_float() > limit.to_float() * (1.0 + grain::LOST_MOST) {
+            return Ok(false);
+        }
+        let in_units = |both: &[u128; 2]| both.map(|kept| kept * coarse.unit);
+        let capacities = part.capacities.iter().map(in_units).collect();
+        self.part = Some(Part { capacities, scale: part.scale, inverse_rate });
+        Ok(true)
     }
 
     /// Considers a part, if there is one; says whether the best reaches the limit.

@@ -16,7 +16,7 @@ use crate::forest::trim::Tight;
 const ATTEMPTS_MAX: usize = 4;
 
 /// Rounds capacities down to multiples of the greatest common divisor of all demands, around no cluster where too little would
-/// be left. Says by what pieces can be divided at most; 1 if nothing was rounded.
+/// be left. Says by what pieces can be divided at most, whether anything was rounded or not.
 ///
 /// * **In.** Capacities that meet the condition. **Out.** Such that still do. **Errors.** Stopped. **Cost.** Up to
 ///   [`ATTEMPTS_MAX`] tests.
@@ -41,7 +41,7 @@ pub(super) fn coarsen<C: FlowUnit>(
         let rounded = |(&capacity, &owner): (&C, &usize)| if is_fine[owner] { capacity } else { round(capacity) };
         let capacities: Vec<C> = tight.capacities.iter().zip(&owners).map(rounded).collect();
         if capacities == tight.capacities || !network.switches_are_balanced(&capacities) {
-            return Ok(1);
+            return Ok(unit);
         }
         let edges = network.links.iter().zip(&capacities).map(|(link, &capacity)| (link.from, link.to, capacity));
         let mut condition = Condition::new(edges, demands.to_vec(), network.terminal_count, stop)?;
@@ -56,7 +56,7 @@ pub(super) fn coarsen<C: FlowUnit>(
             }
         }
     }
-    Ok(1)
+    Ok(unit)
 }
 
 /// By link: the innermost cluster with both of its ends, or one beyond all.

@@ -108,7 +108,7 @@ impl<C: FlowUnit> Piece<'_, C> {
         let Some(mut pairs) = Pairs::of(self) else { return Ok(None) };
         let inner = u32::try_from(pairs.pair_of.len()).expect("terminals are counted in u32");
         let demands = self.demands[..=inner as usize].iter().map(|demand| demand.to_u128()).collect();
-        let Some(crossing) = crossing(inner as usize, demands, pairs.out.sums(), &pairs.into.sums()) else {
+        let Some(crossing) = crossing(inner as usize, demands, pairs.out.sums(), &pairs.into.sums(), 1) else {
             return Ok(None);
         };
         let Some(layout) = pairs.layout(&crossing) else { return Ok(None) };

@@ -118,20 +118,26 @@ impl<C: FlowUnit> Piece<'_, C> {
         if count <= ALIKE_MAX && is_alike(outside) && is_even && demands[0] <= 1 {
             return None;
         }
-        crossing(outside, demands, sends, receives)
+        crossing(outside, demands, sends, receives, unit)
     }
 }
 
 /// Where trees enter and leave terminals around a switch that z, the last of them, is on, too; `None` if more leaves than they
 /// send beyond a link for each of their trees.
 ///
-/// * **In.** By terminal: demands, and what it sends to the switch and receives from there. **Cost.** O(terminals).
+/// * **In.** By terminal: demands, and what it sends to the switch and receives from there; of what enters and leaves there are
+///   multiples of `unit`, as far as that goes. **Cost.** O(terminals).
 pub(super) fn crossing(
     outside: usize,
     mut demands: Vec<u128>,
     mut sends: Vec<u128>,
     receives: &[u128],
+    unit: u128,
 ) -> Option<Crossing> {
+    let shared = |values: &[u128], amount: u128| -> Option<Vec<u128>> {
+        let parts = parts(&signed(values)?, i128::try_from(amount).ok()?, unit);
+        Some(parts.into_iter().map(i128::unsigned_abs).collect())
+    };
     let (entering, leaving) = (sends.get(outside).copied()?, receives.get(outside).copied()?);
     demands.truncate(outside);
     sends.truncate(outside);
@@ -139,8 +145,7 @@ pub(super) fn crossing(
     if sends.iter().sum::<u128>() < entering {
         return None;
     }
-    let entries = quotas(&signed(&sends)?, i128::try_from(entering).ok()?);
-    let entries: Vec<u128> = entries.into_iter().map(i128::unsigned_abs).collect();
+    let entries = shared(&sends, entering)?;
     demands.iter_mut().zip(&entries).for_each(|(demand, entry)| *demand += entry);
     // What is left once a terminal has sent all of its trees to everyone leaves first, then what others can relay.
     let others = (outside as u128).saturating_sub(1);
@@ -150,14 +155,14 @@ pub(super) fn crossing(
     let (first, most) = (beyond(others), beyond(1));
     let first_sum: u128 = first.iter().sum();
     let exits: Vec<u128> = if first_sum >= leaving {
-        quotas(&signed(&first)?, i128::try_from(leaving).ok()?).into_iter().map(i128::unsigned_abs).collect()
+        shared(&first, leaving)?
     } else {
         let rest: Vec<u128> = most.iter().zip(&first).map(|(most, first)| most - first).collect();
         if rest.iter().sum::<u128>() < leaving - first_sum {
             return None;
         }
-        let rest = quotas(&signed(&rest)?, i128::try_from(leaving - first_sum).ok()?);
-        first.iter().zip(rest).map(|(first, rest)| first + rest.unsigned_abs()).collect()
+        let rest = shared(&rest, leaving - first_sum)?;
+        first.iter().zip(rest).map(|(first, rest)| first + rest).collect()
     };
     sends.iter_mut().zip(&exits).for_each(|(sends, exit)| *sends -= exit);
     Some(Crossing { entries, exits, demands, sends })
@@ -204,22 +209,42 @@ impl<C: FlowUnit> Spokes<C> {
     /// Takes an amount off the links of a terminal, at most what they have left: how much of each.
     pub(super) fn take(&mut self, terminal: u32, amount: C) -> Vec<(usize, C)> {
         let left = &mut self.left[terminal as usize];
-        let less = |number: u128| C::try_from_u128(number).expect("no more than what is left");
-        let units: Vec<C> = left.iter().map(|left| less(left.to_u128() / self.unit)).collect();
-        let unit_count = units.iter().map(|units| units.to_u128()).sum::<u128>().min(amount.to_u128() / self.unit);
-        let whole = quotas(&units, less(unit_count)).into_iter().map(|units| less(units.to_u128() * self.unit));
-        let mut parts: Vec<C> = whole.collect();
+        let parts = parts(left, amount, self.unit);
         left.iter_mut().zip(&parts).for_each(|(left, &part)| *left -= part);
-        let rest = amount - less(unit_count * self.unit);
-        if rest > C::ZERO {
-            let rest = quotas(left, rest);
-            for ((left, part), rest) in left.iter_mut().zip(&mut parts).zip(rest) {
-                *left -= rest;
-                *part += rest;
-            }
-        }
         self.links[terminal as usize].iter().copied().zip(parts).filter(|&(_, part)| part > C::ZERO).collect()
     }
+}
+
+/// Parts of `amount` in proportion to `capacities`, as many as possible of them multiples of `unit`, none above its capacity.
+/// `amount` is at most the sum. What is no multiple is taken where as much is no multiple anyway.
+fn parts<C: FlowUnit>(capacities: &[C], amount: C, unit: u128) -> Vec<C> {
+    let less = |number: u128| C::try_from_u128(number).expect("no more than the capacities");
+    let units: Vec<C> = capacities.iter().map(|capacity| less(capacity.to_u128() / unit)).collect();
+    let unit_count = units.iter().map(|units| units.to_u128()).sum::<u128>().min(amount.to_u128() / unit);
+    let whole = quotas(&units, less(unit_count)).into_iter().map(|units| less(units.to_u128() * unit));
+    let mut parts: Vec<C> = whole.collect();
+    let mut left: Vec<C> = capacities.iter().zip(&parts).map(|(&capacity, &part)| capacity - part).collect();
+    let mut rest = amount - less(unit_count * unit);
+    if rest.to_u128() >= unit {
+        let more = quotas(&left, rest);
+        parts.iter_mut().zip(more).for_each(|(part, more)| *part += more);
+        return parts;
+    }
+    while rest > C::ZERO {
+        // The least that is enough, else the most.
+        let odd = |&link: &usize| less(left[link].to_u128() % unit);
+        let enough = (0..left.len()).filter(|link| odd(link) >= rest).min_by_key(odd);
+        let most = || (0..left.len()).rev().max_by_key(|link| (odd(link).min(rest), left[*link]));
+        let Some(link) = enough.or_else(most) else { break };
+        let part = if odd(&link) > C::ZERO { odd(&link) } else { left[link] }.min(rest);
+        if part == C::ZERO {
+            break;
+        }
+        parts[link] += part;
+        left[link] -= part;
+        rest -= part;
+    }
+    parts
 }
 
 /// Joins links to the switch with links from it that take the same amount together, in their order.
