@@ -40,7 +40,12 @@ pub(super) fn find(topology: &Topology, least: &Rate, stop: &dyn Stop) -> Result
     let broken = |error| refusal(error, topology.rank_count());
     let most = strength(&graph, &terminals, stop).map_err(broken)?.rate;
     // Of switches out of balance the strength says nothing.
-    if rate_of(most) <= *least && switches_are_balanced(topology) {
+    let are_balanced = switches_are_balanced(topology);
+    if rate_of(most) <= *least && are_balanced {
+        return Ok(None);
+    }
+    // Parts that are balanced at no switch fall into no pieces, and take minutes where ranks are many.
+    if !are_balanced && topology.rank_count() > RANKS_MAX && is_near_the_bound(topology, least, stop)? {
         return Ok(None);
     }
     let part = |steps: u128| {

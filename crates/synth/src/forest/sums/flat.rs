@@ -20,6 +20,10 @@ const SWEEPS: usize = 16;
 /// Numbers of trees that are tried in place of the one that makes all lanes whole.
 const FEWER_TRIED: u64 = 12;
 
+/// Kinds of lanes of which one more tree is tried, and the part of the rate that may be lost by that.
+const KINDS_TRIED: usize = 8;
+const LOST_MOST: f64 = 1.0 / 256.0;
+
 /// Directs the lanes so that all trees can be rooted at the terminal in the middle, removes the switches and packs.
 ///
 /// * **In.** A rate that the piece carries, and whether lanes carry whole trees of it. **Out.** Trees on links numbered as by [`Shape::links`]; `trees_per_root` of
@@ -111,31 +115,81 @@ fn few_trees(
     rank_count: u32,
     stop: &dyn Stop,
 ) -> Result<Option<Directed>, SynthesisError> {
-    let mut graph = shape.graph();
-    let terminals = shape.terminals();
     let common = shape.lanes.iter().fold(rate.numerator, |common, lane| common.gcd(&lane.capacity.into()));
     for trees in (1..=FEWER_TRIED).take_while(|&trees| u128::from(trees) < rate.numerator / common) {
-        let Some(factor) = rate.denominator.checked_mul(trees.into()) else { return Ok(None) };
-        for (arc, lane) in graph.arcs.iter_mut().zip(&shape.lanes) {
-            let Some(product) = factor.checked_mul(lane.capacity.into()) else { return Ok(None) };
-            let Ok(room) = u64::try_from(product / rate.numerator) else { return Ok(None) };
-            arc.capacity = room;
+        if let Some(directed) = whole_trees(shape, (rate, trees), root, rank_count, stop)? {
+            return Ok(Some(directed));
         }
-        // Every terminal alone is a part that trees must be led into.
-        let ends = shape.lanes.iter().zip(&graph.arcs);
-        let ends =
-            ends.map(|(lane, arc)| u128::from(arc.capacity) * if lane.high < shape.terminal_count { 2 } else { 1 });
-        if ends.sum::<u128>() < 2 * u128::from(trees) * (u128::from(shape.terminal_count) - 1) {
-            continue;
-        }
-        let wanted = Fraction::new(trees.into(), 1).expect("one is not zero");
-        let found = orientation(&graph, &terminals, wanted, root, stop).map_err(|error| refusal(error, rank_count))?;
-        if let Some(found) = found {
-            let factor = found.tree_count.div_ceil(trees.into());
-            let rooms: Vec<u128> = graph.arcs.iter().map(|arc| u128::from(arc.capacity) * factor).collect();
-            if found.tree_count == factor * u128::from(trees) {
-                return Ok(Directed::fill(shape, &found, 1, &rooms, trees * u64::try_from(factor).unwrap_or(1)));
-            }
+    }
+    Ok(None)
+}
+
+/// So many trees on the whole parts of all lanes; `None` where these are too little.
+fn whole_trees(
+    shape: &Shape,
+    (rate, trees): (Fraction, u64),
+    root: u32,
+    rank_count: u32,
+    stop: &dyn Stop,
+) -> Result<Option<Directed>, SynthesisError> {
+    let mut graph = shape.graph();
+    let Some(factor) = rate.denominator.checked_mul(trees.into()) else { return Ok(None) };
+    for (arc, lane) in graph.arcs.iter_mut().zip(&shape.lanes) {
+        let Some(product) = factor.checked_mul(lane.capacity.into()) else { return Ok(None) };
+        let Ok(room) = u64::try_from(product / rate.numerator) else { return Ok(None) };
+        arc.capacity = room;
+    }
+    // Every terminal alone is a part that trees must be led into.
+    let ends = shape.lanes.iter().zip(&graph.arcs);
+    let ends = ends.map(|(lane, arc)| u128::from(arc.capacity) * if lane.high < shape.terminal_count { 2 } else { 1 });
+    if ends.sum::<u128>() < 2 * u128::from(trees) * (u128::from(shape.terminal_count) - 1) {
+        return Ok(None);
+    }
+    let wanted = Fraction::new(trees.into(), 1).expect("one is not zero");
+    let found =
+        orientation(&graph, &shape.terminals(), wanted, root, stop).map_err(|error| refusal(error, rank_count))?;
+    let Some(found) = found else { return Ok(None) };
+    let factor = found.tree_count.div_ceil(trees.into());
+    let rooms: Vec<u128> = graph.arcs.iter().map(|arc| u128::from(arc.capacity) * factor).collect();
+    if found.tree_count != factor * u128::from(trees) {
+        return Ok(None);
+    }
+    Ok(Directed::fill(shape, &found, 1, &rooms, trees * u64::try_from(factor).unwrap_or(1)))
+}
+
+/// A rate that is hardly lower, at which a few trees fit; `None` if there is none, or a few fit at this one.
+///
+/// To remove hundreds of switches between a thousand terminals takes half a minute where a lane carries part of a tree.
+/// **Cost.** A test for each few trees and each kind of lane.
+pub(super) fn near(
+    shape: &Shape,
+    rate: Fraction,
+    rank_count: u32,
+    stop: &dyn Stop,
+) -> Result<Option<Fraction>, SynthesisError> {
+    let root = middle(shape);
+    if few_trees(shape, rate, root, rank_count, stop)?.is_some() {
+        return Ok(None);
+    }
+    let mut capacities: Vec<u64> =
+        shape.lanes.iter().map(|lane| lane.capacity).filter(|&capacity| capacity > 0).collect();
+    capacities.sort_unstable();
+    capacities.dedup();
+    // Of a lower rate, a kind of lanes carries one more tree.
+    let lower = |&(trees, capacity): &(u64, u64)| {
+        let room = u128::from(capacity).checked_mul(trees.into())?;
+        let carried = room.checked_mul(rate.denominator)?.div_ceil(rate.numerator);
+        Some((Fraction::new(room, carried)?, trees))
+    };
+    let pairs =
+        (1..=FEWER_TRIED).flat_map(|trees| capacities.iter().take(KINDS_TRIED).map(move |&capacity| (trees, capacity)));
+    let mut rates: Vec<(Fraction, u64)> = pairs.filter_map(|pair| lower(&pair)).collect();
+    rates.retain(|(lower, _)| lower.to_float() >= rate.to_float() * (1.0 - LOST_MOST));
+    rates.sort_unstable_by_key(|&(rate, trees)| (std::cmp::Reverse(rate), trees));
+    rates.dedup();
+    for (lower, trees) in rates {
+        if whole_trees(shape, (lower, trees), root, rank_count, stop)?.is_some() {
+            return Ok(Some(lower));
         }
     }
     Ok(None)
