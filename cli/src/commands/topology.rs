@@ -107,8 +107,11 @@ pub(crate) enum OfflineCommand {
     Compose(cluster::ComposeArgs),
     /// Make several of one machine and join them by a layout
     Replicate(cluster::ReplicateArgs),
-    /// List the families of networks that expressions name, with an example and the keys of each
+    /// List the families of networks that expressions name, with an example and the keys of each, or what keys of one mean
     Families {
+        /// Explain this one
+        #[arg(value_name = "FAMILY")]
+        name: Option<String>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -182,7 +185,7 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
         }
         OfflineCommand::Compose(args) => cluster::run_compose(args),
         OfflineCommand::Replicate(args) => cluster::run_replicate(args),
-        OfflineCommand::Families { json } => families::run(*json),
+        OfflineCommand::Families { name, json } => families::run(name.as_deref(), *json),
         OfflineCommand::Schema { output } => match destination::file(output.as_ref()) {
             None => write_stdout(SCHEMA.as_bytes()),
             Some(path) => FileSummary::written("json-schema", path, SCHEMA.as_bytes()).map(|_| ()),

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use canopy_topology::shorten_to;
+use canopy_topology::{shorten_to, yaml_in_words};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
-use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
 use crate::error::FileError;
 use crate::kind::FileKind;
@@ -36,7 +35,7 @@ pub(crate) fn documents<T: DeserializeOwned>(kind: FileKind, source: Source<'_>)
     serde_saphyr::from_multiple_with_options(source.text, options).map_err(|error| {
         let error = error.without_snippet();
         let line = error.location().and_then(|location| usize::try_from(location.line()).ok());
-        let problem = shorten_to(&UserMessageFormatter.format_message(error), PROBLEM_MAX);
+        let problem = shorten_to(&yaml_in_words(error), PROBLEM_MAX);
         let is_over_limit = matches!(error, serde_saphyr::Error::Budget { .. });
         FileError { line, is_over_limit, ..FileError::whole(kind, problem) }
     })

@@ -62,6 +62,12 @@ pub fn families() -> impl Iterator<Item = FamilyUsage> {
 /// Keys that every family has.
 pub const COMMON_KEYS: &[&str] = families::COMMON_KEYS;
 
+/// What a key of a family means, as half a sentence; nothing for one that no family takes.
+#[must_use]
+pub fn key_meaning(key: &str) -> Option<&'static str> {
+    families::meaning(key)
+}
+
 /// Builds the topology of an expression; its display name is the expression.
 ///
 /// # Errors

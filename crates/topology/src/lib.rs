@@ -29,6 +29,7 @@ mod remeasured;
 mod shorten;
 mod spelling;
 mod units;
+mod wording;
 
 pub use document::{
     Defaults, DocumentFormat, KindName, LinkDocument, NodeDocument, ReadError, ReadTopology, SCHEMA, TopologyDocument,
@@ -41,7 +42,7 @@ pub use fault::{Fault, FaultError, Puncture};
 pub use fault_kind::FaultKind;
 pub use generate::{
     COMMON_KEYS, DrawError, ExpressionError, FamilyUsage, SITE_BYTES_MAX, SiteRates, SiteRatesError, construction,
-    families, generate,
+    families, generate, key_meaning,
 };
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
@@ -61,3 +62,4 @@ pub use quantity::{Quantity, QuantityError};
 pub use shorten::{shorten, shorten_to};
 pub use spelling::{closest, did_you_mean, same_word};
 pub use units::{Capacity, FractionError, Latency, Rate, Ratio};
+pub use wording::{count, in_words, yaml_in_words};

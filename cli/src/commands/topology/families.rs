@@ -1,6 +1,6 @@
 //! `canopy topology families`: what expressions can name.
 
-use canopy_topology::{COMMON_KEYS, FamilyUsage, families};
+use canopy_topology::{COMMON_KEYS, FamilyUsage, closest, families, key_meaning, same_word};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -22,9 +22,36 @@ struct Family {
     keys: &'static [&'static str],
 }
 
-pub(super) fn run(json: bool) -> Result<(), Failure> {
+/// Finds one by its name.
+fn named(name: &str) -> Result<FamilyUsage, Failure> {
+    // An expression names a family, too.
+    let word = name.split(':').next().unwrap_or(name);
+    families().find(|family| same_word(family.name, word)).ok_or_else(|| {
+        let help = match closest(word, families().map(|family| family.name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`canopy topology families` lists all".to_owned(),
+        };
+        Failure::input(format!("no family is called `{word}`")).help(help)
+    })
+}
+
+/// One family, and what its keys mean.
+fn explain(FamilyUsage { name, example, keys }: FamilyUsage) -> Result<(), Failure> {
+    let mut table = Table::new(&["KEY", "MEANING"]);
+    for key in keys.iter().chain(COMMON_KEYS) {
+        table.row([(*key).to_owned(), key_meaning(key).unwrap_or_default().to_owned()]);
+    }
+    print(&format!("{name}, such as {example}\n\n{}", table.text()))
+}
+
+pub(super) fn run(name: Option<&str>, json: bool) -> Result<(), Failure> {
+    let asked = match name.map(named).transpose()? {
+        Some(family) if !json => return explain(family),
+        Some(family) => vec![family],
+        None => families().collect(),
+    };
     let families: Vec<Family> =
-        families().map(|FamilyUsage { name, example, keys }| Family { name, example, keys }).collect();
+        asked.into_iter().map(|FamilyUsage { name, example, keys }| Family { name, example, keys }).collect();
     if json {
         return print_json("topology families", &Families { families, common_keys: COMMON_KEYS });
     }

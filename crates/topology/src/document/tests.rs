@@ -270,7 +270,7 @@ fn refusals_of_documents_name_the_field_and_the_remedy() {
         ("canopy: 1\nname: a\nname: b", None, "given twice"),
         ("---\ncanopy: 1\nnodes: []\nlinks: []\n---\ncanopy: 1\n", None, "put one topology in one file"),
         ("{\"canopy\": 1, \"canopy\": 1}", None, "duplicate field"),
-        ("{\"canopy\": 1, \"nodes\": [{\"id\": 5}]}", Some("nodes[0].id"), "expected a string"),
+        ("{\"canopy\": 1, \"nodes\": [{\"id\": 5}]}", Some("nodes[0].id"), "expected text, found the number `5`"),
         ("{\"canopy\": 1, \"nodes\": [], \"links\": []} x", None, "trailing characters"),
         ("- a\n- b", None, "expected fields"),
         ("canopy: [1", Some("canopy"), "line 1"),

@@ -7,13 +7,13 @@ use std::cell::Cell;
 
 use serde::de::{DeserializeSeed, Deserializer};
 use serde_path_to_error::{Path, Segment, Track};
-use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
 use crate::document::schema::{DocumentSeed, Refusal, TopologyDocument};
 use crate::document::{DocumentFormat, ReadError};
 use crate::error::TopologyError;
 use crate::limits::TopologyLimits;
 use crate::shorten::{shorten, shorten_to};
+use crate::wording::{in_words, yaml_in_words};
 
 /// Deepest nesting of a document: the schema needs three levels.
 const DEPTH_MAX: usize = 16;
@@ -84,7 +84,7 @@ pub(super) fn parse_json(
         let message = error.to_string();
         // The place is told by its own fields.
         let problem = message.rsplit_once(" at line ").map_or(message.as_str(), |(problem, _)| problem);
-        trace.error(DocumentFormat::Json, line, column, problem.to_owned())
+        trace.error(DocumentFormat::Json, line, column, in_words(problem))
     })
 }
 
@@ -166,19 +166,14 @@ fn yaml_excess(error: &serde_saphyr::Error) -> Option<&'static str> {
     }
 }
 
-/// What is wrong, in words for people who write documents, without the place.
+/// What is wrong, in words for people who write topologies, without the place.
 fn yaml_problem(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     match error {
         Error::AliasError { error, .. } => yaml_problem(error),
         Error::Budget { .. } => "a second document starts; put one topology in one file".to_owned(),
         Error::Eof { .. } => "the document ends early; give `canopy: 1`, `nodes` and `links`".to_owned(),
-        Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is given twice; give it once"),
-        Error::NullIntoString { .. } => "the value is missing; expected text".to_owned(),
-        Error::InvalidScalar { ty: "u32" | "u64", .. } => "expected a whole number from 0".to_owned(),
-        Error::InvalidScalar { ty: "boolean", .. } => "expected `true` or `false`".to_owned(),
-        Error::Unexpected { expected: "mapping start", .. } => "expected fields, as in `{key: value}`".to_owned(),
         Error::Unexpected { expected: "sequence start", .. } => "expected a list, as in `[{…}, {…}]`".to_owned(),
-        _ => UserMessageFormatter.format_message(error).into_owned(),
+        _ => yaml_in_words(error),
     }
 }

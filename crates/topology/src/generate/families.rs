@@ -19,6 +19,58 @@ pub(super) const LATENCY_KEY: &str = "lat";
 /// Keys every family takes.
 pub(super) const COMMON_KEYS: &[&str] = &[LATENCY_KEY, "down", "nodes-down", "degrade", "faults", "host", "nicforward"];
 
+/// What each key means. A key of two meanings has its families in the text.
+const MEANINGS: [(&str, &str); 43] = [
+    ("a", "routers of a group"),
+    ("board", "accelerators of a board, such as 2x2"),
+    ("boxes", "number of machines"),
+    ("bw", "bandwidth of a link, such as 25GB/s; of `dims` one for each dimension, joined by +"),
+    ("d", "links of each rank; of `kautz` and `debruijn` the letters of a word"),
+    ("degrade", "links at a part of their rate, such as b0g3-ib*1/2, joined by +"),
+    ("dir", "`uni` leaves out the links backwards"),
+    ("down", "dead links, such as 00-01 or, one way, 00>01, joined by +"),
+    ("faults", "faults at random, such as nics:3@1/2+gpus:2+seed:1"),
+    ("global", "bandwidth of a link between groups"),
+    ("gpus", "GPUs of a machine or rack"),
+    ("h", "links of a router, or of a rank, to other groups"),
+    ("host", "most that a rank sends, and receives, over all its links"),
+    ("host-bw", "bandwidth of the link of a host"),
+    ("host-link", "bandwidth of a link between hosts of a ring"),
+    ("hosts", "hosts of a leaf; of `trn2` the hosts of a ring"),
+    ("k", "ports of a switch"),
+    ("lat", "latency of every link, such as 700ns"),
+    ("leaves", "number of leaf switches"),
+    ("link", "bandwidth of a link inside a machine"),
+    ("local", "bandwidth of a link within a group"),
+    ("n", "number of ranks; of `kautz` and `debruijn` the length of a word"),
+    ("nic", "bandwidth of a GPU to the fabric"),
+    ("nicforward", "with `host`: `true` lets traffic in transit stay on the NIC"),
+    ("nics", "NICs of a machine"),
+    ("nodes-down", "dead nodes, joined by +"),
+    ("nv", "bandwidth of a GPU to its NVSwitch"),
+    ("nvls", "`true`: NVSwitches copy and add up in plans; `false`: they do so for no library"),
+    ("offsets", "how far the links of a rank lead, joined by +"),
+    ("oversub", "how many times the bandwidth to hosts is that to the level above"),
+    ("p", "ranks of a router"),
+    ("q", "a prime from 5: 2q² ranks"),
+    ("racks", "number of racks"),
+    ("rails", "rails of the fabric: GPU g is on rail g modulo rails"),
+    ("seed", "which of the random networks"),
+    ("sharp", "`true`: switches of the fabric copy and add up in plans"),
+    ("spine", "bandwidth of a rail to the spine; 0: no spine"),
+    ("spines", "number of spine switches"),
+    ("su", "machines of a scalable unit"),
+    ("switches", "number of switches"),
+    ("twist", "`true` shifts the ends of the first two dimensions by half of the third"),
+    ("unwind", "replaces a switch by one-way links to this many next ranks"),
+    ("xgmi", "bandwidth of a GPU to each other GPU of its machine"),
+];
+
+/// What a key means; nothing for one that no family takes.
+pub(super) fn meaning(key: &str) -> Option<&'static str> {
+    MEANINGS.iter().find(|(name, _)| *name == key).map(|(_, meaning)| *meaning)
+}
+
 /// A family of networks.
 pub(super) struct Family {
     pub(super) takes: Takes,

@@ -458,3 +458,13 @@ fn every_two_groups_of_a_dragonfly_share_one_link_and_ports_are_spread() {
         }
     }
 }
+
+#[test]
+fn every_key_of_every_family_has_a_meaning() {
+    for family in families() {
+        for key in family.keys.iter().chain(COMMON_KEYS) {
+            assert!(key_meaning(key).is_some(), "{}: {key}", family.name);
+        }
+    }
+    assert_eq!(key_meaning("colour"), None);
+}

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use canopy_proto::v1::{GroupClass, PlanGroupsRequest, RunningGroups};
+use canopy_topology::yaml_in_words;
 use canopy_wire::collective_on_the_wire;
 use serde::Deserialize;
 
@@ -74,7 +75,9 @@ impl Description {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let text = input::text(path, BYTES_MAX)?;
         let document = serde_saphyr::from_str(&text).map_err(|error| {
-            Failure::input(format!("{}: {error}", path.display()))
+            let error = error.without_snippet();
+            let line = error.location().map_or(1, |location| location.line());
+            Failure::input(format!("{}: line {line}: {}", path.display(), yaml_in_words(error)))
                 .help("`canopy plan-job --help` shows what such a file looks like")
         })?;
         Ok(Self { path: path.to_owned(), document })

@@ -9,9 +9,8 @@ use canopy_timeline::{
     Call, Layer, OPERATIONS_MAX, Operation, Order, Overlap, Parallelism, Program, ProgramError, Resharding, Training,
     Work,
 };
-use canopy_topology::shorten_to;
+use canopy_topology::{shorten_to, yaml_in_words};
 use serde::Deserialize;
-use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
 use super::{Epoch, Gathers, Stated, Variant};
 use crate::args;
@@ -136,7 +135,7 @@ pub(super) fn read(path: &Path) -> Result<Stated, Failure> {
     let document: Document = serde_saphyr::from_str(&text).map_err(|error| {
         let error = error.without_snippet();
         let line = error.location().map_or(1, |location| location.line());
-        let problem = shorten_to(&UserMessageFormatter.format_message(error), PROBLEM_MAX);
+        let problem = shorten_to(&yaml_in_words(error), PROBLEM_MAX);
         let help = "docs/reference/workload-file.md has all fields, and examples/workloads such files";
         Failure::input(format!("{}: line {line}: {problem}", path.display())).help(help)
     })?;
