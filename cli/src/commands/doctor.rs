@@ -1,4 +1,4 @@
-//! `canopy doctor`: which rule makes a runtime ignore a plan, and what to do about it.
+//! `canopy doctor`: what the log of a job says about it, which rule makes a runtime ignore a plan, and what to do about it.
 //!
 //! Reads the log of a job, its environment, the plan files and, where one is named, the server; changes nothing. The
 //! rules are those of `canopy-bundle`, by which folders are made.
@@ -7,6 +7,7 @@ mod calls;
 mod check;
 mod environment;
 mod files;
+mod job;
 mod log;
 mod plans;
 mod runtime;
@@ -36,22 +37,26 @@ use environment::Environment;
 use log::Log;
 use plans::Plans;
 
-/// Find out why a runtime ignores a plan, and what to do
+/// Find out what slows a job with NCCL or RCCL, or why its runtime ignores a plan, and what to do
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy doctor --log nccl.log
-  canopy doctor --log nccl.log --env job.env --plans /run/canopy/17
+  canopy doctor nccl.log
+  canopy doctor nccl.log --env job.env --plans /run/canopy/17
   canopy doctor --plans plans/ --profile msccl-executor -c allreduce --size 64MiB
-  canopy doctor --log nccl.log --topology dump.xml --server 127.0.0.1:7423
+  canopy doctor nccl.log --topology dump.xml --server 127.0.0.1:7423
   canopy doctor --env /proc/4711/environ --json
 
 Write the log with NCCL_DEBUG=INFO; NCCL_DEBUG_SUBSYS=INIT,ENV,COLL,TUNING adds each call.
 
-Exit status: 0 if no check found a problem, 2 if one did or a file cannot be read.")]
+Without a word of plans, it says what the log shows of the job. Exit status: 0 if no check found a problem, 2 if one did or a
+file cannot be read.")]
 pub(crate) struct DoctorArgs {
     /// Log of the job, written with NCCL_DEBUG=INFO
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "LOG")]
+    file: Option<PathBuf>,
+    /// The same
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
     log: Option<PathBuf>,
     /// Environment of the job: NAME=VALUE lines, or /proc/PID/environ [default: that of this command]
     #[arg(long, value_name = "FILE")]
@@ -127,13 +132,16 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<(), Failure> {
     }
     match problems {
         0 => Ok(()),
-        _ => Err(Failure::input(format!("plans are not used, or not as meant: {}", count(problems, "problem")))),
+        _ if runtime.is_some() => {
+            Err(Failure::input(format!("plans are not used, or not as meant: {}", count(problems, "problem"))))
+        }
+        _ => Err(Failure::input(count(problems, "problem"))),
     }
 }
 
 /// All that needs no server.
 fn examine(args: &DoctorArgs) -> Result<Findings, Failure> {
-    let log = args.log.as_deref().map(Log::read).transpose()?;
+    let log = args.file.as_deref().or(args.log.as_deref()).map(Log::read).transpose()?;
     let log = log.as_ref();
     let environment = match &args.env {
         Some(path) => Environment::of_file(path)?,
@@ -148,10 +156,13 @@ fn examine(args: &DoctorArgs) -> Result<Findings, Failure> {
     let led_to = if named.is_none() { variables::plans(&environment) } else { None };
     let plans = named.as_ref().or(led_to.as_ref());
     let running = log.and_then(runtime::running);
+    let is_about_plans =
+        plans.is_some() || args.profile.is_some() || args.collective.is_some() || runtime::names_plans(&environment);
     let planned = args.profile.or_else(|| runtime::planned(&environment, plans, running.as_ref()));
+    let planned = planned.filter(|_| is_about_plans);
 
     let mut checks = Checks::default();
-    runtime::check(&mut checks, planned, log, running.as_ref());
+    runtime::check(&mut checks, is_about_plans.then_some(planned), log, running.as_ref());
     if let Some(log) = log {
         log.warnings.iter().take(8).for_each(|warning| warned(&mut checks, warning, planned));
         if log.is_cut {
@@ -168,10 +179,7 @@ fn examine(args: &DoctorArgs) -> Result<Findings, Failure> {
             variables::check(&mut checks, runtime, &environment, log, named.as_ref());
             selection(&mut checks, args, runtime, &environment, log, plans)?;
         }
-        None => {
-            let help = "name the plans with `--plans`, and the runtime they are for with `--profile`";
-            checks.unknown("files", "nothing says which plans the job should use", help);
-        }
+        None => job::report(&mut checks, &environment, log, running.as_ref()),
     }
     let topology = match (&args.topology, dump(&environment)) {
         (Some(name), _) => Some((name.clone(), input::topology(name)?)),
@@ -247,7 +255,8 @@ fn networks(plans: &Plans) -> Result<Vec<(String, TopologySummary)>, Failure> {
 fn warned(checks: &mut Checks, warning: &str, planned: Option<Runtime>) {
     let missing = warning.strip_prefix("Attribute ").and_then(|rest| rest.strip_suffix(" not found"));
     let Some((attribute, element)) = missing.and_then(|rest| rest.split_once(" of node ")) else {
-        return checks.problem("log", format!("the runtime warns: {warning}"), "see the checks below for the rule");
+        let help = "look for the plan that it speaks of; `--plans` checks one by the rules of the runtime";
+        return checks.problem("log", format!("the runtime warns: {warning}"), help);
     };
     let target = planned.filter(|runtime| runtime.msccl_profile().is_some()).unwrap_or(Runtime::MscclExecutor);
     let what = format!("the runtime warns: {warning}: a file whose <{element}> lacks it is ignored");

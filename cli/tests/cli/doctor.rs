@@ -75,9 +75,48 @@ fn the_tuner_of_stock_nccl_needs_a_plugin_and_a_table() {
         "NCCL_TUNER_PLUGIN is not set",
         "NCCL_TUNER_CONFIG_FILE is /nowhere/tuner.csv, which cannot be read",
         "NCCL_ALGO is Ring, which overrules the table",
-        "NCCL 2.20.5 is older than 2.27",
+        "NCCL 2.20.5 is older than 2.24",
     ];
     report(&workspace, "--log stock.log --env job.env", 2, &words);
+}
+
+/// Nobody asks about plans, so the log is looked at for what it says of the job.
+#[test]
+fn an_ordinary_log_says_what_slows_the_job() {
+    let workspace = workspace();
+    let lines = [
+        "NCCL version 2.27.3+cuda12.9",
+        "gpu01:71:90 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.",
+        "gpu01:71:90 [0] NCCL INFO Using network Socket",
+        "gpu01:71:90 [0] NCCL INFO comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0",
+        "gpu01:71:90 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-abc to 33030532 bytes: No space left on device",
+    ];
+    let words = [
+        "ok       runtime: stock NCCL 2.27.3, which loads no plans",
+        "ok       job: 16 ranks on 2 machines, 8 on each",
+        "problem  network: sockets join the machines",
+        "note     environment: NCCL_P2P_DISABLE is 1: GPUs of a machine do not use NVLink or PCIe",
+        "problem  log: the runtime warns: Error: failed to extend",
+        "--shm-size",
+        "--boxes 2 --fabric rail",
+    ];
+    let tagged = |tag: &str| lines.map(|line| format!("{tag}{line}\n")).concat();
+    for (name, text) in [
+        ("plain", tagged("")),
+        ("mpirun", tagged("[1,3]<stdout>:")),
+        ("srun", tagged("12: ")),
+        ("kubectl", tagged("[pod/train-worker-0/main] ")),
+        ("colours", tagged("\u{1b}[32m")),
+        ("carriage", tagged("").replace('\n', "\r\n")),
+    ] {
+        workspace.write("job.log", text);
+        let run = report(&workspace, "job.log --env job.env", 2, &words);
+        assert!(run.stderr.contains("error: 2 problems"), "{name}: {run:?}");
+    }
+    let stock =
+        report(&workspace, "stock.log --env job.env", 0, &["stock NCCL 2.20.5, which loads no plans", "gain: "]);
+    assert!(stock.stdout.contains("NCCL_ALGO is Ring: no other algorithm is taken"), "{stock:?}");
+    report(&workspace, "executor.log --env job.env --json", 0, &["which runs plans (msccl-executor)"]);
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(super) enum Outcome {
     Ok,
     /// The rule makes the runtime ignore a plan, or fail.
     Problem,
+    /// A fact that may explain what the job does.
+    Note,
     /// A fact is missing.
     Unknown,
 }
@@ -23,6 +25,7 @@ impl Outcome {
         match self {
             Self::Ok => "ok",
             Self::Problem => "problem",
+            Self::Note => "note",
             Self::Unknown => "unknown",
         }
     }
@@ -52,6 +55,11 @@ impl Checks {
     pub(super) fn problem(&mut self, check: &'static str, message: impl Into<String>, help: impl Into<String>) {
         let (message, help) = (message.into(), Some(help.into()));
         self.list.push(Check { check, outcome: Outcome::Problem, message, help });
+    }
+
+    pub(super) fn note(&mut self, check: &'static str, message: impl Into<String>, help: impl Into<String>) {
+        let (message, help) = (message.into(), Some(help.into()));
+        self.list.push(Check { check, outcome: Outcome::Note, message, help });
     }
 
     pub(super) fn unknown(&mut self, check: &'static str, message: impl Into<String>, help: impl Into<String>) {

@@ -6,6 +6,8 @@ mod version;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use canopy_import::unwrapped;
+
 use crate::exit::Failure;
 use crate::input::{beginning, cannot_read};
 
@@ -49,6 +51,14 @@ pub(super) struct Log {
     pub(super) tuner: Vec<String>,
     /// Warnings about plans.
     pub(super) warnings: BTreeSet<String>,
+    /// All other warnings.
+    pub(super) other_warnings: BTreeSet<String>,
+    /// Machines that write, by the names before their lines.
+    pub(super) hosts: BTreeSet<String>,
+    /// By what machines are joined: `IB`, `Socket`, or the name of a plug-in.
+    pub(super) network: Option<String>,
+    /// Connections between ranks by what carries them: `P2P`, `SHM`, `NET/IB`, `NET/IB/GDRDMA`.
+    pub(super) carriers: BTreeMap<String, u64>,
     /// Whether the end of the file was not read.
     pub(super) is_cut: bool,
     /// Whether any line is one of NCCL's.
@@ -68,6 +78,12 @@ impl Log {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let bytes = beginning(path, LOG_BYTES_MAX).map_err(|error| cannot_read(path, &error))?;
         let mut log = Self::of_bytes(&bytes);
+        if !log.is_of_nccl {
+            // Terminals, chats and web pages may have put something around it.
+            let text = String::from_utf8_lossy(&bytes);
+            let is_log = |text: &str| Self::of_bytes(text.as_bytes()).is_of_nccl;
+            log = unwrapped(&text, &is_log).map_or(log, |text| Self::of_bytes(text.as_bytes()));
+        }
         log.is_cut = bytes.len() > LOG_BYTES_MAX;
         if !log.is_of_nccl {
             return Err(Failure::input(format!("{} has no line of NCCL or RCCL", path.display()))
@@ -113,11 +129,16 @@ impl Log {
         self.is_of_nccl = true;
         // Warnings begin with the place in the source that they come from, and so do words of functions that failed.
         let is_of_msccl = words.contains("MSCCL") || [process, words].iter().any(|part| part.contains("msccl/"));
-        // Of `host:pid:tid [gpu]` threads differ within a process.
-        let process =
-            process.split_whitespace().next().unwrap_or_default().rsplit_once(':').map_or("", |parts| parts.0);
-        if is_warning && is_of_msccl && self.warnings.len() < KEPT_MAX {
-            self.warnings.insert(shown(words));
+        let process = process_of(process);
+        if let Some((host, _)) = process.rsplit_once(':').filter(|_| self.hosts.len() < KEPT_MAX) {
+            // A launcher writes its own mark without a blank: `[1,0]<stdout>:gpu001:4711`.
+            self.hosts.insert(host.rsplit([':', '>']).next().unwrap_or(host).to_owned());
+        }
+        if is_warning {
+            let warnings = if is_of_msccl { &mut self.warnings } else { &mut self.other_warnings };
+            if warnings.len() < KEPT_MAX {
+                warnings.insert(shown(words));
+            }
         }
         if words.contains("MSCCL doesn't support multiple GPUs in one process") {
             self.has_shared_processes = true;
@@ -130,6 +151,7 @@ impl Log {
         if words.starts_with("TUNER/") && self.tuner.len() < KEPT_MAX {
             self.tuner.push(shown(words));
         }
+        self.traffic(words);
         self.variable(words);
         self.communicator(process, words);
         self.channels(words);
@@ -170,6 +192,24 @@ impl Log {
         let rest = rest.strip_prefix("version").unwrap_or(rest).trim_start_matches([' ', ':', 'v']);
         if let Some(found) = Version::read(rest) {
             self.mscclpp.get_or_insert(found);
+        }
+    }
+
+    /// `Using network IB`, and `Channel 00/0 : 3[3] -> 11[3] [send] via NET/IB/0/GDRDMA`.
+    fn traffic(&mut self, words: &str) {
+        if let Some(name) = words.strip_prefix("Using network ") {
+            self.network = Some(shown(name.trim()));
+        }
+        let Some((_, carrier)) = words.split_once(" via ").filter(|_| words.starts_with("Channel ")) else { return };
+        let mut parts = carrier.split(['/', ' ', '(']);
+        let name = match (parts.next(), parts.next()) {
+            (Some("NET"), Some(network)) if carrier.contains("/GDRDMA") => format!("NET/{network}/GDRDMA"),
+            (Some("NET"), Some(network)) => format!("NET/{network}"),
+            (Some(name @ ("P2P" | "SHM")), _) => name.to_owned(),
+            _ => return,
+        };
+        if self.carriers.len() < KEPT_MAX || self.carriers.contains_key(&name) {
+            *self.carriers.entry(shown(&name)).or_default() += 1;
         }
     }
 
@@ -216,6 +256,20 @@ impl Log {
             self.channels = self.channels.max(Some(count));
         }
     }
+}
+
+/// The process that writes a line, of what stands before NCCL's mark: `host:pid` of `1: host:pid:tid [gpu] file.cc:7`.
+///
+/// Threads differ within a process.
+fn process_of(before: &str) -> &str {
+    let is_gpu = |word: &str| {
+        let number = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let words: Vec<&str> = before.split_whitespace().collect();
+    let gpu = words.iter().rposition(|word| is_gpu(word)).filter(|&position| position > 0);
+    let writer = gpu.map_or_else(|| words.first(), |position| words.get(position - 1));
+    writer.and_then(|word| word.rsplit_once(':')).map_or("", |(process, _)| process)
 }
 
 /// The word after another.
@@ -287,6 +341,40 @@ mod tests {
         }
         let other = Log::of_bytes(b"a:5:8 [7] NCCL INFO Using network IB\na:5:8 [7] net.cc:7 NCCL WARN no port");
         assert!(!other.speaks_msccl && other.warnings.is_empty(), "{other:?}");
+        assert_eq!(other.other_warnings.iter().collect::<Vec<_>>(), ["no port"]);
+        assert_eq!((other.network.as_deref(), other.hosts.len()), (Some("IB"), 1));
+    }
+
+    #[test]
+    fn a_process_is_known_behind_what_launchers_write() {
+        for (before, process) in [
+            ("gpu1:5:8 [7]", "gpu1:5"),
+            ("gpu1:5:8 [7] transport/net.cc:7", "gpu1:5"),
+            ("12: gpu1:5:8 [7]", "gpu1:5"),
+            ("[pod/worker-0/main] gpu1:5:8 [7] net.cc:7", "gpu1:5"),
+            ("2026-01-01T10:00:00 gpu1:5:8 [0]", "gpu1:5"),
+            ("gpu1:5:8", "gpu1:5"),
+            ("[7]", ""),
+            ("", ""),
+        ] {
+            assert_eq!(process_of(before), process, "{before}");
+        }
+        let tagged = Log::of_bytes(b"[1,0]<stdout>:gpu1:5:8 [7] NCCL INFO Connected all rings");
+        assert_eq!(tagged.hosts.iter().collect::<Vec<_>>(), ["gpu1"]);
+    }
+
+    #[test]
+    fn what_carries_the_data_is_counted() {
+        let log = log(&[
+            "Channel 00/0 : 3[3] -> 4[4] via P2P/CUMEM",
+            "Channel 00/0 : 3[3] -> 4[4] via SHM/direct/direct",
+            "Channel 00/0 : 3[3] -> 11[3] [send] via NET/IB/0/GDRDMA",
+            "Channel 01/0 : 3[3] -> 11[3] [send] via NET/IB/3(2)/GDRDMA",
+            "Channel 01/0 : 3[3] -> 11[3] [send] via NET/Socket/0",
+            "Channel 00/08 : 0 1 2 3",
+        ]);
+        let expected = [("NET/IB/GDRDMA", 2), ("NET/Socket", 1), ("P2P", 1), ("SHM", 1)];
+        assert_eq!(log.carriers.iter().map(|(name, &count)| (name.as_str(), count)).collect::<Vec<_>>(), expected);
     }
 
     #[test]

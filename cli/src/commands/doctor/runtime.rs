@@ -57,6 +57,20 @@ pub(super) fn running(log: &Log) -> Option<Running> {
     }
 }
 
+/// Whether variables name plans, or advice.
+pub(super) fn names_plans(environment: &Environment) -> bool {
+    const NAMES: [&str; 7] = [
+        "MSCCL_XML_FILES",
+        "MSCCL_CONFIG",
+        "MSCCL_ALGO_DIR",
+        "MSCCLPP_EXECUTION_PLAN_DIR",
+        "NCCL_TUNER_CONFIG_FILE",
+        "NCCL_TUNER_PLUGIN",
+        "CANOPY_JOB_DIR",
+    ];
+    NAMES.iter().any(|name| environment.get(name).is_some())
+}
+
 /// The runtime that the plans are for: as the manifest says, as the variables say, as the files look.
 pub(super) fn planned(environment: &Environment, plans: Option<&Plans>, running: Option<&Running>) -> Option<Runtime> {
     let manifest = plans.and_then(|plans| plans.manifest.as_ref());
@@ -90,8 +104,13 @@ pub(super) fn planned(environment: &Environment, plans: Option<&Plans>, running:
     by_variable().or_else(by_file).or_else(|| loaded.filter(|runtime| runtime.rules().is_some()))
 }
 
-/// Compares the two.
-pub(super) fn check(checks: &mut Checks, planned: Option<Runtime>, log: Option<&Log>, running: Option<&Running>) {
+/// Compares the two; without a word of plans, says which runtime it is.
+pub(super) fn check(
+    checks: &mut Checks,
+    planned: Option<Option<Runtime>>,
+    log: Option<&Log>,
+    running: Option<&Running>,
+) {
     let Some(running) = running else {
         let what = match log {
             Some(_) => "the log does not say which library the job loaded",
@@ -104,6 +123,16 @@ pub(super) fn check(checks: &mut Checks, planned: Option<Runtime>, log: Option<&
         let what = format!("{name} reads another schema and aborts on these plans");
         return checks.problem(CHECK, what, "update MSCCL++ to 0.10 or later");
     }
+    let Some(planned) = planned else {
+        return checks.ok(
+            CHECK,
+            match running.runtime {
+                Some(Runtime::Nccl) => format!("{name}, which loads no plans"),
+                Some(found) => format!("{name}, which runs plans ({found})"),
+                None => name.clone(),
+            },
+        );
+    };
     match (running.runtime, planned) {
         (Some(Runtime::Nccl), Some(Runtime::Nccl)) => checks.ok(CHECK, format!("{name}, which takes tuner advice")),
         (Some(Runtime::Nccl), planned) => {
@@ -111,7 +140,7 @@ pub(super) fn check(checks: &mut Checks, planned: Option<Runtime>, log: Option<&
                 Some(planned) => format!("load the library that the plans are for ({planned})"),
                 None => "load a library that runs plans".to_owned(),
             };
-            let help = format!("{library}, or write tuner advice with `canopy plan … --sizes 1KiB..1GiB --profile nccl`");
+            let help = format!("{library}, or write tuner advice with `canopy advise T --to nccl-csv`");
             let executor = if planned == Some(Runtime::MscclExecutor) { " (or the executor with MSCCL off)" } else { "" };
             checks.problem(CHECK, format!("the job loaded {name}{executor}, which cannot load external plans"), help);
         }
@@ -144,7 +173,7 @@ mod tests {
 
     fn outcome(planned: Runtime, line: &str) -> (Outcome, String) {
         let mut checks = Checks::default();
-        check(&mut checks, Some(planned), None, Some(&found(line)));
+        check(&mut checks, Some(Some(planned)), None, Some(&found(line)));
         (checks.list()[0].outcome, checks.list()[0].message.clone())
     }
 

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use super::check::{Checks, shown};
 use super::environment::Environment;
-use super::log::Log;
+use super::job;
+use super::log::{Log, Version};
 
 /// The check of this module.
 const CHECK: &str = "tuner";
-/// Releases of NCCL whose example plugin reads the table.
-const RELEASES: [[u32; 2]; 2] = [[2, 27], [2, 31]];
+/// Releases of NCCL that canopy's plugin is for, and those whose example plugin reads the table.
+const RELEASES_OF_OURS: [[u32; 2]; 2] = [[2, 24], [2, 31]];
+const RELEASES_OF_EXAMPLE: [[u32; 2]; 2] = [[2, 27], [2, 31]];
 
 /// The release from which on NCCL reads `NCCL_ALGO` by other rules.
 const ALGO_CHANGED: [u32; 2] = [2, 31];
@@ -21,19 +23,35 @@ pub(super) fn check(checks: &mut Checks, environment: &Environment, log: Option<
     table(checks, environment, log);
     overruled(checks, environment, log);
     if let Some(version) = log.and_then(|log| log.nccl.as_ref()) {
-        let [major, minor, _] = version.numbers;
-        let [first, last] = RELEASES;
-        if [major, minor] < first {
-            let what = format!("NCCL {} is older than 2.27, whose example plugin reads the table", version.short());
-            checks.problem(CHECK, what, "update NCCL to 2.27 or later, and build the plugin of that release");
-        } else if [major, minor] > last {
-            let what =
-                format!("NCCL {} is newer than 2.31, the last release whose plugin was compared", version.short());
-            checks.unknown(CHECK, what, "look for `TUNER/` in the log of a run with NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING");
-        }
+        release(checks, version, is_ours(environment, log));
     }
     if checks.list().len() == before {
         checks.ok(CHECK, "the plugin and its table are named, and nothing overrules them");
+    }
+}
+
+/// Whether the plugin is the one of deploy/nccl, by the name of its file or by what it prints.
+fn is_ours(environment: &Environment, log: Option<&Log>) -> bool {
+    let is_named =
+        environment.get("NCCL_TUNER_PLUGIN").is_some_and(|path| path.to_ascii_lowercase().contains("canopy"));
+    is_named || log.is_some_and(|log| log.tuner.iter().any(|line| line.contains("TUNER/Canopy")))
+}
+
+/// Whether a plugin reads the table in this release.
+fn release(checks: &mut Checks, version: &Version, is_ours: bool) {
+    let [major, minor, _] = version.numbers;
+    let short = version.short();
+    let [first, last] = if is_ours { RELEASES_OF_OURS } else { RELEASES_OF_EXAMPLE };
+    let [first_of_ours, _] = RELEASES_OF_OURS;
+    if [major, minor] < first_of_ours {
+        let what = format!("NCCL {short} is older than 2.24, the first release with a plugin that reads the table");
+        checks.problem(CHECK, what, "update NCCL to 2.24 or later, and build the plugin of deploy/nccl");
+    } else if [major, minor] < first {
+        let what = format!("NCCL {short} is older than 2.27, the first release whose example plugin reads the table");
+        checks.problem(CHECK, what, "build the plugin of deploy/nccl, which is for 2.24 and later, or update NCCL");
+    } else if [major, minor] > last {
+        let what = format!("NCCL {short} is newer than 2.31, the last release whose plugin was compared");
+        checks.unknown(CHECK, what, "look for `TUNER/` in the log of a run with NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING");
     }
 }
 
@@ -48,18 +66,7 @@ fn overruled(checks: &mut Checks, environment: &Environment, log: Option<&Log>) 
             checks.unknown(CHECK, what, "write it as the documentation of this release says, or unset it");
         }
     }
-    match environment.number("NCCL_CROSS_NIC") {
-        Some(0) => {
-            let what = "NCCL_CROSS_NIC is 0: a ring leaves a machine by the NIC by which it came";
-            let help = "where each GPU has a NIC of its own, unset it: rings stay on their rails anyway";
-            checks.unknown(CHECK, what, help);
-        }
-        Some(1) => {
-            let what = "NCCL_CROSS_NIC is 1: rings may go from rail to rail, over the spine";
-            checks.unknown(CHECK, what, "on a fabric of rails, unset it");
-        }
-        _ => {}
-    }
+    job::settings(checks, environment, &["NCCL_CROSS_NIC"]);
 }
 
 fn plugin(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
@@ -72,7 +79,7 @@ fn plugin(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
         None => checks.problem(
             CHECK,
             "NCCL_TUNER_PLUGIN is not set, so NCCL does not read the table",
-            "export NCCL_TUNER_PLUGIN=/path/libnccl-tuner-canopy.so, built from deploy/nccl, or NVIDIA's example plugin",
+            "export NCCL_TUNER_PLUGIN=/path/libnccl-tuner-canopy.so, built from deploy/nccl, or NVIDIA's example plugin of NCCL 2.27 and later",
         ),
         Some(path) if path.contains('/') && !Path::new(path).is_file() => {
             let what = format!("NCCL_TUNER_PLUGIN is {}, which does not exist here", shown(path));
@@ -92,7 +99,7 @@ fn table(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
         None => checks.problem(
             CHECK,
             "NCCL_TUNER_CONFIG_FILE is not set, so the plugin has no table",
-            "export NCCL_TUNER_CONFIG_FILE=/path/tuner.csv, as `canopy plan … --profile nccl` writes it",
+            "export NCCL_TUNER_CONFIG_FILE=/path/tuner.csv, as `canopy advise T --to nccl-csv` writes it",
         ),
         Some(path) => match std::fs::metadata(path) {
             Ok(found) if found.is_file() && found.len() > 0 => {}
@@ -156,5 +163,18 @@ mod tests {
             assert!(crossing.len() == 1 && crossing[0].contains(said), "{crossing:?}");
         }
         assert_eq!(messages(&[set[0], set[1], ("NCCL_CROSS_NIC", "2")], "").len(), 1);
+        let ours = ("NCCL_TUNER_PLUGIN", "libnccl-tuner-canopy.so");
+        for (plugin, release, said) in [
+            (set[0], "2.23.4", "the first release with a plugin"),
+            (ours, "2.23.4", "the first release with a plugin"),
+            (set[0], "2.25.1", "the first release whose example plugin"),
+            (ours, "2.25.1", "nothing overrules them"),
+            (set[0], "2.27.3", "nothing overrules them"),
+            (ours, "2.31.1", "nothing overrules them"),
+            (ours, "2.32.1", "newer than 2.31"),
+        ] {
+            let found = messages(&[plugin, set[1]], &format!("NCCL version {release}+cuda12.4"));
+            assert!(found.len() == 1 && found[0].contains(said), "{plugin:?} {release}: {found:?}");
+        }
     }
 }
