@@ -9,7 +9,7 @@ use std::string::FromUtf8Error;
 use std::sync::OnceLock;
 
 use canopy_client::ErrorClass;
-use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
+use canopy_planner::{PlanError, TopologyInput, Warning, assumptions, read_reported};
 use canopy_topology::{
     HOST_FILE_BYTES_MAX, SITE_BYTES_MAX, SiteRates, SiteRatesError, Topology, TopologyLimits, read_nodes,
     read_nodes_file, to_yaml,
@@ -187,13 +187,14 @@ fn read_within(
     limits: &TopologyLimits,
     deadline: Deadline,
 ) -> Result<Topology, Failure> {
-    let read = read_topology(input, limits, &|| deadline.is_past());
-    let (topology, warnings) = read.map_err(|error| match error {
+    let read = read_reported(input, limits, &|| deadline.is_past());
+    let (topology, _, report) = read.map_err(|error| match error {
         PlanError::Stopped => Failure::new(ErrorClass::Deadline, format!("the deadline came before {name} was read"))
             .help("allow more time"),
         error => refused(name, error),
     })?;
-    warn(name, &warnings);
+    report.understood.iter().for_each(|line| messages::detail(|| format!("{name}: {line}")));
+    warn(name, &assumptions(&report));
     Ok(topology)
 }
 

@@ -2,9 +2,11 @@
 //!
 //! `--quiet` leaves only errors, `--verbose` adds details. Colours follow `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE`.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicI8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anstyle::{AnsiColor, Style};
 
@@ -53,10 +55,14 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Says what may surprise the user, unless the command is to be quiet.
+/// Warnings that were said: a command that reads a file several times says once what is odd about it.
+static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Says once what may surprise the user, unless the command is to be quiet.
 pub(crate) fn warn(what: impl Display) {
-    if !is_quiet() {
-        labelled(WARNING, "warning", what);
+    let line = what.to_string();
+    if !is_quiet() && WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+        labelled(WARNING, "warning", line);
     }
 }
 

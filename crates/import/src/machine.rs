@@ -38,16 +38,15 @@ pub struct Port {
 const SHOWN_MAX: usize = 12;
 
 impl Machine {
-    /// The network of its GPUs alone, with a sentence about ports that lead nowhere then.
+    /// The network of its GPUs alone, with a sentence about ports that lead nowhere then, which is what every machine has.
     pub(crate) fn alone(mut self) -> (TopologyDraft, Report) {
         self.prune(false);
         let Self { draft, ports, mut report, .. } = self;
         if !ports.is_empty() {
             let names = ports.iter().map(|port| port.device.as_ref().unwrap_or(&port.node).as_str());
-            report.left_out.push(format!(
-                "{} ports lead out of the machine, to no other that the file knows: {}; join machines with `canopy \
+            report.understood.push(format!(
+                "ports that lead out of the machine, to no other that the file knows: {}; join machines with `canopy \
                  topology replicate` or `compose`",
-                ports.len(),
                 listed(names)
             ));
         }

@@ -39,7 +39,7 @@ impl Machine {
         }
         nodes.iter().for_each(|&node| gone[node] = true);
         let ids = nodes.iter().map(|&node| self.draft.nodes[node].id.as_str());
-        self.report.left_out.push(format!("left out, because {reason}: {}", listed(ids)));
+        self.report.understood.push(format!("not needed, because {reason}: {}", listed(ids)));
     }
 }
 

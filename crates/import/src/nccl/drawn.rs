@@ -1,6 +1,6 @@
 //! The graph of a file as a machine.
 
-use canopy_topology::{Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, TopologyDraft};
+use canopy_topology::{Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, TopologyDraft, count};
 
 use super::graph::{HostGraph, VertexKind};
 use crate::machine::{Machine, Port};
@@ -8,9 +8,9 @@ use crate::machine::{Machine, Port};
 impl From<HostGraph> for Machine {
     fn from(graph: HostGraph) -> Self {
         let HostGraph { vertices, links, ports, mut report } = graph;
-        let count = |kind| vertices.iter().filter(|vertex| vertex.kind == kind).count();
-        let (gpus, cpus) = (count(VertexKind::Gpu), count(VertexKind::Cpu));
-        report.understood.push(format!("{gpus} GPUs, {cpus} CPUs and {} ports of NICs", ports.len()));
+        let of_kind = |kind| vertices.iter().filter(|vertex| vertex.kind == kind).count();
+        let (gpus, cpus) = (count(of_kind(VertexKind::Gpu), "GPU"), count(of_kind(VertexKind::Cpu), "CPU"));
+        report.understood.push(format!("{gpus}, {cpus} and {} of NICs", count(ports.len(), "port")));
         let id = |vertex: usize| vertices[vertex].id.clone();
         let links = links.iter().map(|link| DraftLink {
             from: id(link.from),

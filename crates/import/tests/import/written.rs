@@ -21,6 +21,7 @@ fn check_approved(name: &str, actual: &str) {
 #[test]
 fn an_imported_host_as_text() {
     let imported = read(include_bytes!("../data/h100-host.xml"), None, &TopologyLimits::STANDARD).unwrap();
-    let warnings: String = imported.report.warnings().map(|warning| format!("# {warning}\n")).collect();
+    let warnings: String =
+        imported.report.understood.iter().chain(imported.report.warnings()).map(|line| format!("# {line}\n")).collect();
     check_approved("h100-host.yaml", &(warnings + &to_yaml(&imported.topology)));
 }
