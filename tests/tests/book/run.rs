@@ -190,6 +190,18 @@ fn a_dead_nic_is_planned_around_as_described() {
     check("docs/getting-started/nic-dies.md");
 }
 
+#[test]
+fn the_files_of_a_cluster_become_a_plan_as_described() {
+    check("docs/getting-started/cluster.md");
+}
+
+#[test]
+fn a_server_is_secured_backed_up_and_restored_as_described() {
+    if canopy_prerequisites::program("openssl").is_some() {
+        check("docs/getting-started/secure-server.md");
+    }
+}
+
 /// Commands that no test can run say where they run; those of cargo are run by `.ci/run`.
 #[test]
 fn blocks_that_are_not_run_say_where_they_run() {
