@@ -15,7 +15,7 @@ use crate::protocol_words::{UNKNOWN, word};
 use crate::runtime::format_name;
 use crate::sizes::UNITS;
 use crate::stdout::write_stdout;
-use crate::table::{count, counted};
+use crate::table::count;
 use crate::whole_file::write_file;
 
 /// Version of canopy's text formats.
@@ -175,7 +175,7 @@ impl StepCostSummary {
     /// For people.
     pub(crate) fn readable(&self) -> String {
         let Self { t_l, t_b, unit } = self;
-        format!("{}, {t_b} {unit} in all", counted((*t_l).into(), "step"))
+        format!("{}, {t_b} {unit} in all", count(*t_l, "step"))
     }
 }
 

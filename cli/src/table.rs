@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 
+pub(crate) use canopy_topology::count;
 use canopy_topology::is_invisible;
 
 /// Rows of cells under a heading; each column is as wide as its widest cell.
@@ -48,16 +49,6 @@ pub(crate) fn joined<S: Borrow<str>>(names: &[S], word: &str) -> String {
         [only] => only.borrow().to_owned(),
         [first @ .., last] => format!("{} {word} {}", first.join(", "), last.borrow()),
     }
-}
-
-/// `1 rank`, `2 ranks`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
-    counted(number as u64, noun)
-}
-
-/// The same of what a server counts.
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 #[cfg(test)]

@@ -9,18 +9,22 @@ use crate::exit::Failure;
 use crate::table::joined;
 
 /// Options by the words that people type for them, for commands that have them.
-const MEANT: [(&str, &str); 21] = [
+const MEANT: [(&str, &str); 25] = [
     ("--addr", "--server"),
     ("--address", "--server"),
     ("--algo", "--algorithm"),
+    ("--degrade", "--fault"),
+    ("--down", "--fault"),
     ("--format", "--to"),
     ("--fraction", "--remaining"),
     ("--hosts", "--boxes"),
     ("--hosts", "--nodes"),
     ("--k", "--degree"),
+    ("--link-down", "--fault"),
     ("--machines", "--boxes"),
     ("--machines", "--nodes"),
     ("--message-size", "--size"),
+    ("--node-down", "--fault"),
     ("--nodelist", "--nodes"),
     ("--nodes", "--boxes"),
     ("--op", "--collective"),
@@ -34,7 +38,7 @@ const MEANT: [(&str, &str); 21] = [
 ];
 
 /// Options that people expect, and what to write instead.
-const EXPECTED: [(&str, &str); 13] = [
+const EXPECTED: [(&str, &str); 14] = [
     ("--boxes", "write it in the expression: `dgx-a100:boxes=2`"),
     ("--nodes", "write it in the expression: `dgx-a100:boxes=4`"),
     ("--gpus", "write it in the expression: `dgx-a100:boxes=2,gpus=8`"),
@@ -46,6 +50,7 @@ const EXPECTED: [(&str, &str); 13] = [
     ("--node-down", "write it in the expression: `ring:8,nodes-down=3`, or report it: `canopy faults report`"),
     ("--degrade", "write it in the expression: `ring:8,degrade=0-1*1/2`, or report it: `canopy faults report`"),
     ("--fraction", "write it behind the fault: `nic:gpu01:3*1/2` or `ring:8,degrade=0-1*1/2`"),
+    ("--job", "leases are found by their job: `canopy leases show --job 17`"),
     ("--partition", "name the topology itself, T"),
     ("--topology", "name the topology itself, T"),
 ];

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use canopy_database::{SILENCE, SchemaError};
 use canopy_planner::{PlanKey, chain};
+use canopy_topology::count;
 
 use self::back::bring_back;
 use self::import::{WithLeases, import_store};
@@ -419,7 +420,14 @@ fn empty(store: &Arc<dyn Store>) -> Result<(), StoreError> {
 
 fn in_words(counts: ArchiveCounts) -> String {
     let ArchiveCounts { plans, topologies, clusters, leases, faults, .. } = counts;
-    format!("{plans} plans, {topologies} topologies, {clusters} clusters, {leases} leases and {faults} faults")
+    format!(
+        "{}, {}, {}, {} and {}",
+        count(plans, "plan"),
+        count(topologies, "topology"),
+        count(clusters, "cluster"),
+        count(leases, "lease"),
+        count(faults, "fault")
+    )
 }
 
 /// A store that had to be started anew is not all that was to be worked on.

@@ -71,24 +71,36 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
     write_stdout(&script)
 }
 
-/// Print the manual page, or write the pages of all commands into a folder
+/// Print the manual page, of canopy or of one command, or write the pages of all commands into a folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   canopy man | man -l -
+  canopy man topology generate | man -l -
   canopy man -o ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
+    /// Command whose page is printed, such as `plan` or `topology generate`
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    command: Vec<String>,
     /// Folder for canopy.1, canopy-plan.1 and the other pages; it must exist
     #[arg(long, short, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
 
-pub(crate) fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
-    let Some(folder) = &args.output else {
-        return write_stdout(&page(command)?);
-    };
-    let mut command = command;
+pub(crate) fn man(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
     command.build();
+    let Some(folder) = &args.output else {
+        let mut found = &command;
+        let mut name = command.get_name().to_owned();
+        for word in &args.command {
+            found = found.find_subcommand(word).ok_or_else(|| {
+                let name = name.replace('-', " ");
+                Failure::input(format!("`{name}` has no command `{word}`")).help(format!("`{name} --help` lists them"))
+            })?;
+            name = format!("{name}-{}", found.get_name());
+        }
+        return write_stdout(&page(found.clone().display_name(name))?);
+    };
     let mut left = vec![("canopy".to_owned(), command)];
     while let Some((name, command)) = left.pop() {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::output::print_json;
 use crate::stdout::print;
+use crate::table::count;
 
 /// A server's audit log: verify
 #[derive(Debug, Subcommand)]
@@ -59,7 +60,9 @@ pub(crate) fn run(command: AuditCommand) -> Result<(), Failure> {
     }
     let Verified { files, lines, first, last, hash } = verified;
     print(&format!(
-        "{lines} lines, {first} to {last}, in {files} files are as they were written\nlast line: {last}:{hash}\n"
+        "{}, {first} to {last}, in {} as they were written\nlast line: {last}:{hash}",
+        count(lines, "line"),
+        count(files, "file")
     ))
 }
 

@@ -26,6 +26,7 @@ use crate::known_faults::FaultArgs;
 use crate::nvls::{IF_FORWARDING, bound_in_words};
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json, shares_in_words};
 use crate::stdout::print;
+use crate::table::count;
 
 /// Best rate that any schedule can reach, and the bottleneck that proves it
 #[derive(Debug, clap::Args)]
@@ -259,8 +260,12 @@ fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> Strin
     let TopologySummary { ranks, nodes, links, .. } = &object.topology;
     let root = object.root.map(|root| format!(" from rank {root}")).unwrap_or_default();
     let root = if matches!(object.collective, "reduce" | "gather") { root.replace("from", "to") } else { root };
-    let mut lines =
-        vec![format!("{}{root} on {}: {ranks} ranks, {nodes} nodes, {links} links", object.collective, args.topology)];
+    let mut lines = vec![format!(
+        "{}{root} on {}: {ranks} ranks, {nodes} nodes, {}",
+        object.collective,
+        args.topology,
+        count(*links, "link")
+    )];
     lines.extend(
         object.shares.as_deref().map(|weights| format!("shares     {}", shares_in_words(weights, *ranks as usize))),
     );

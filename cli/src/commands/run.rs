@@ -30,6 +30,7 @@ use crate::input;
 use crate::output::{gigabytes_per_sec, print_json};
 use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};
+use crate::table::count;
 use control::{Done, Job};
 use data::ElementType;
 use hosts::{HostList, Hosts, Launcher, Placed};
@@ -324,7 +325,7 @@ fn readable(report: &Report) -> String {
     lines.push(format!("time       {:.1} us", report.time_us));
     lines.push(format!("algbw      {}", rate(report.algbw_gbps)));
     lines.push(format!("busbw      {}", rate(report.busbw_gbps)));
-    lines.push(format!("sent       {bytes_sent} bytes in {messages} messages"));
+    lines.push(format!("sent       {bytes_sent} bytes in {}", count(*messages, "message")));
     for Wrong { rank, element } in &report.wrong {
         lines.push(format!("problem    rank {rank}: element {element} of its output is wrong"));
     }

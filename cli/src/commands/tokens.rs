@@ -196,7 +196,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
     if args.file.json {
         return print_member("tokens list", "tokens", rows);
     }
-    let mut table = Table::new(&["id", "name", "roles", "tenants", "state", "days left"]);
+    let mut table = Table::new(&["ID", "NAME", "ROLES", "TENANTS", "STATE", "DAYS LEFT"]);
     for row in rows {
         let days = row.expires_ms.saturating_sub(now_ms) / (24 * 3600 * 1000);
         let tenants = if row.tenants.is_empty() { "-".to_owned() } else { row.tenants.join(",") };

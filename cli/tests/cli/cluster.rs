@@ -147,9 +147,12 @@ fn a_check_says_how_files_of_others_were_read() {
     let workspace = workspace();
     let machine = workspace.json("topology check host.xml --json");
     assert_eq!((&machine["kind"], &machine["ok"]), (&"NCCL XML".into(), &true.into()));
-    assert_eq!(machine["report"]["understood"][0], "4 GPUs, 1 CPUs and 2 ports of NICs");
+    assert_eq!(machine["report"]["understood"][0], "4 GPUs, 1 CPU and 2 ports of NICs");
     let text = workspace.run("topology check host.xml").stdout;
-    assert!(text.contains("read as    NCCL XML\nunderstood:\n  4 GPUs") && text.contains("\nleft out:\n"), "{text}");
+    assert!(
+        text.contains("read as    NCCL XML\nunderstood:\n  4 GPUs") && text.contains("\n  not needed, because "),
+        "{text}"
+    );
     // What only joins machines is understood, and is no network by itself.
     let fabric = workspace.run("topology check topology.conf --json");
     let told = fabric.object();
@@ -170,7 +173,7 @@ fn hooks_plan_for_the_nodes_of_a_job_in_a_cluster() {
     let fetch = |arguments: &str, folder: &str| {
         let fetched = "fetch clusters/prod --collective allgather --job 17 --deadline 20s";
         let run = workspace.run(&format!("{fetched} {arguments} --out {folder}"));
-        assert!(run.stderr.contains("1 of 1 plans for job 17"), "{run:?}");
+        assert!(run.stderr.contains("1 of 1 plan for job 17"), "{run:?}");
         let manifest = std::fs::read(workspace.path(&format!("{folder}/manifest.json"))).unwrap();
         serde_json::from_slice::<serde_json::Value>(&manifest).unwrap()
     };

@@ -132,7 +132,7 @@ fn a_restart_of_the_server_is_bridged() {
     let waiting = waiting.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let _server = Serving::on(&workspace);
     let run = Run::of(waiting.wait_with_output().unwrap());
-    assert!(run.status == Some(0) && run.stderr.contains("1 of 1 plans for job 1"), "{run:?}");
+    assert!(run.status == Some(0) && run.stderr.contains("1 of 1 plan for job 1"), "{run:?}");
 }
 
 /// All nodes of a job fetch the same plans and ask for a lease; the job has one, and another one after it was released.
@@ -186,7 +186,7 @@ fn tasks_in_an_order_of_their_own_have_plans_for_it() {
     workspace.write("turns", (line("gpu2", 1) + &line("gpu1", 1)).repeat(8));
     workspace.write("uneven", line("gpu2", 9) + &line("gpu1", 7));
     let fetch = "fetch dgx-a100:boxes=2 -c allgather --job 17 --out job --deadline 60s --on-miss fail --strict";
-    hook(&workspace, &format!("{fetch} --nodes-file hosts"), 0, "1 of 1 plans for job 17");
+    hook(&workspace, &format!("{fetch} --nodes-file hosts"), 0, "1 of 1 plan for job 17");
     let task = |options: &str| {
         let mut task = workspace.command(&format!("env --format slurm-task-prolog --dir job {options}"));
         for name in ["MSCCL_XML_FILES", "MSCCL_CONFIG", "NCCL_ALGO"] {
@@ -208,7 +208,7 @@ fn tasks_in_an_order_of_their_own_have_plans_for_it() {
         assert!(found.stderr.contains(words), "{options}: {found:?}");
         assert_eq!(task(&format!("{options} --strict")).status, Some(2), "{options}");
     }
-    hook(&workspace, fetch, 0, "1 of 1 plans for job 17");
+    hook(&workspace, fetch, 0, "1 of 1 plan for job 17");
     assert!(task("--nodes-file hosts").stderr.contains("the plans name no nodes"), "their order is not known");
 }
 
@@ -228,7 +228,7 @@ fn machines_of_a_network_are_taken_in_the_order_of_the_job() {
     workspace.write("job.yaml", network);
     let fetch = "fetch job.yaml -c broadcast --root 0 --job 17 --out job --deadline 60s --on-miss fail --strict \
                  --profile mscclpp-0.10";
-    hook(&workspace, &format!("{fetch} --nodes c,a,b"), 0, "1 of 1 plans for job 17");
+    hook(&workspace, &format!("{fetch} --nodes c,a,b"), 0, "1 of 1 plan for job 17");
     let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("job/manifest.json")).unwrap();
     assert_eq!(manifest["nodes"], serde_json::json!(["c", "a", "b"]));
     let plan = "plan job.yaml -c broadcast --root 0 --format mscclpp-json --profile mscclpp-0.10 -o plan.json --json";
@@ -318,8 +318,8 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
 fn a_node_gets_the_part_of_its_ranks() {
     let workspace = Workspace::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allreduce --job 17 --size 64MiB --deadline 60s --on-miss fail --strict";
-    hook(&workspace, &format!("{fetch} --out whole"), 0, "1 of 1 plans for job 17");
-    hook(&workspace, &format!("{fetch} --out part --ranks 8-15"), 0, "1 of 1 plans for job 17");
+    hook(&workspace, &format!("{fetch} --out whole"), 0, "1 of 1 plan for job 17");
+    hook(&workspace, &format!("{fetch} --out part --ranks 8-15"), 0, "1 of 1 plan for job 17");
     let file = |folder: &str| {
         let manifest: serde_json::Value =
             serde_json::from_slice(&workspace.read(&format!("{folder}/manifest.json"))).unwrap();
@@ -354,8 +354,8 @@ fn a_node_gets_the_part_of_its_ranks() {
     // Other formats have parts, too.
     for profile in ["oneccl", "mscclpp-0.10"] {
         let fetch = format!("{fetch} --profile {profile}");
-        hook(&workspace, &format!("{fetch} --out all-{profile}"), 0, "1 of 1 plans for job 17");
-        hook(&workspace, &format!("{fetch} --out one-{profile} --rank 3"), 0, "1 of 1 plans for job 17");
+        hook(&workspace, &format!("{fetch} --out all-{profile}"), 0, "1 of 1 plan for job 17");
+        hook(&workspace, &format!("{fetch} --out one-{profile} --rank 3"), 0, "1 of 1 plan for job 17");
         let ((_, all), (entry, one)) = (file(&format!("all-{profile}")), file(&format!("one-{profile}")));
         assert_eq!(entry["slice"], serde_json::json!([3]));
         assert!(one.len() * 4 < all.len(), "{profile}: {} of {}", one.len(), all.len());

@@ -11,7 +11,7 @@ use crate::exit::{Failure, words};
 use crate::group_plans::{Folder, Planned, class};
 use crate::output::MANIFEST;
 use crate::sizes::in_words;
-use crate::table::{count, counted};
+use crate::table::count;
 
 /// The folder of a job's plans, if the argument is a folder or a manifest.
 ///
@@ -48,7 +48,7 @@ pub(super) fn draw(name: &str, folder: &Folder) -> Result<String, Failure> {
     let mut notes = vec![format!(
         "{}, {}, {}. A part is the bytes of a class over what the link can carry in the {time:.3} ms that all groups take \
          together.",
-        counted(ranks.into(), "rank"),
+        count(ranks, "rank"),
         count(others, "other node"),
         count(network.links().len(), "link"),
     )];

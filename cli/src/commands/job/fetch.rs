@@ -29,6 +29,7 @@ use super::handover::{self, Brought};
 use super::lease;
 use super::reach::ReachArgs;
 use super::wanted::{Wanted, WantedArgs};
+use crate::table::count;
 
 /// Part of the deadline that is kept for writing the manifest and ending in order.
 const RESERVE_SHARE: u32 = 10;
@@ -206,7 +207,7 @@ impl Came {
 
 fn say_what_came(wanted: &Wanted, manifest: &Manifest, folder: &Path) {
     let (there, all) = (manifest.files.len(), wanted.requests.len());
-    say(&format!("{there} of {all} plans for job {} in {}", manifest.job, folder.display()));
+    say(&format!("{there} of {} for job {} in {}", count(all, "plan"), manifest.job, folder.display()));
     for entry in &manifest.files {
         if let Some(asked) = wanted.size_bytes_max.filter(|&asked| entry.size_bytes_max < asked) {
             let (kind, most) = (&entry.collective, entry.size_bytes_max);

@@ -21,6 +21,7 @@ use crate::messages::say;
 use crate::output::{FileSummary, print_json};
 use crate::progress::ProgressLine;
 use crate::stdout::print;
+use crate::table::count;
 use crate::whole_file::AtomicFile;
 
 /// Arguments of `export`.
@@ -134,7 +135,7 @@ impl Contents {
 
     fn words(self) -> String {
         let Self { plans, pinned, topologies } = self;
-        format!("{plans} plans, {pinned} of them pinned, and {topologies} topologies")
+        format!("{}, {pinned} of them pinned, and {}", count(plans, "plan"), count(topologies, "topology"))
     }
 }
 
@@ -158,8 +159,14 @@ pub(in crate::commands) async fn backup(args: BackupArgs) -> Result<(), Failure>
         async |connection: &Connection, left, writer: &mut Writer| connection.shared().back_up(left, writer).await;
     let (path, end) = received(&args.output, &args.transfer, call).await?;
     let ArchiveContents { plans, topologies, clusters, leases, faults, .. } = end.contents.unwrap_or_default();
-    let words =
-        format!("{plans} plans, {topologies} topologies, {clusters} clusters, {leases} leases and {faults} faults");
+    let words = format!(
+        "{}, {}, {}, {} and {}",
+        count(plans, "plan"),
+        count(topologies, "topology"),
+        count(clusters, "cluster"),
+        count(leases, "lease"),
+        count(faults, "fault"),
+    );
     report("backup", (path, &args.transfer), words, end, Some(Beside { clusters, leases, faults }))
 }
 
@@ -192,7 +199,7 @@ fn report(
 ) -> Result<(), Failure> {
     let (contents, damaged_plans) = (Contents::of(end.contents), end.contents.unwrap_or_default().damaged_plans);
     if damaged_plans > 0 {
-        say(&format!("{damaged_plans} plans are damaged and were left out; `canopy fsck` names them"));
+        say(&format!("{}: damaged, and left out; `canopy fsck` names them", count(damaged_plans, "plan")));
     }
     let Some(path) = path else {
         say(&format!("{words} to standard output, {} bytes", end.size_bytes));
@@ -257,14 +264,16 @@ pub(super) async fn import(args: &ImportArgs) -> Result<(), Failure> {
         );
     }
     print(&format!(
-        "{}: {plans_added} plans and {topologies_added} topologies were not there before",
-        contents.words()
+        "{}: {} and {} were not there before",
+        contents.words(),
+        count(plans_added, "plan"),
+        count(topologies_added, "topology")
     ))?;
     if plans_kept > 0 {
-        print(&format!("{plans_kept} plans are pinned at the server and stay as they are"))?;
+        print(&format!("pinned at the server, and as before: {}", count(plans_kept, "plan")))?;
     }
     if plans_skipped > 0 {
-        print(&format!("{plans_skipped} plans were left out:"))?;
+        print(&format!("left out: {}", count(plans_skipped, "plan")))?;
         let told = skipped.len() as u64;
         skipped.map(|Skipped { id, reason }| format!("  {id}: {reason}")).try_for_each(|line| print(&line))?;
         if told < plans_skipped {

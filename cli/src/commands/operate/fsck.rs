@@ -53,7 +53,7 @@ struct Problem {
 impl Entry for Row {
     const NAME: &'static str = "spaces";
     const HEADING: &'static [&'static str] =
-        &["space", "intact#", "size#", "damaged#", "inconsistent#", "quarantined#"];
+        &["SPACE", "INTACT#", "SIZE#", "DAMAGED#", "INCONSISTENT#", "QUARANTINED#"];
 
     fn cells(self) -> Vec<String> {
         let inconsistent = self.without_summary + self.without_record;

@@ -14,7 +14,7 @@ use crate::request::collective_name;
 use crate::runtime::format_name;
 use crate::stdout::print;
 use crate::stored_plan::plan_ids;
-use crate::table::counted;
+use crate::table::count;
 
 use super::{
     CommonArgs, Entry, ListArgs, Page, age_in_words, archive, ask, diff, get, list, short_id, shortened, show, table,
@@ -238,7 +238,7 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
         return print_json("plans evict", &Evicted { dry_run, evicted, freed_bytes, pinned });
     }
     let verb = if args.dry_run { "would be evicted" } else { "evicted" };
-    let plans = |number| counted(number, "plan");
+    let plans = |number| count(number, "plan");
     let freed = bytes_in_words(freed_bytes);
     print(&format!("{} {verb}, {freed}; {} pinned and kept", plans(evicted), plans(pinned)))
 }
@@ -250,5 +250,5 @@ async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
     if args.json {
         return print_member("plans forget-refusals", "forgotten", forgotten);
     }
-    print(&format!("{} forgotten", counted(forgotten, "refusal")))
+    print(&format!("{} forgotten", count(forgotten, "refusal")))
 }

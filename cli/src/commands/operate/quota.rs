@@ -45,7 +45,7 @@ impl Row {
 
 impl Entry for Row {
     const NAME: &'static str = "quotas";
-    const HEADING: &'static [&'static str] = &["quota", "of", "used#", "limit#"];
+    const HEADING: &'static [&'static str] = &["QUOTA", "OF", "USED#", "LIMIT#"];
 
     fn cells(self) -> Vec<String> {
         vec![self.quota, self.of.to_owned(), self.used.to_string(), self.limit.to_string()]
@@ -66,6 +66,6 @@ pub(crate) async fn run(args: QuotaArgs) -> Result<(), Failure> {
 fn readable(quotas: Quotas) -> String {
     let Quotas { identity, tenant, weight, quotas } = quotas;
     let tenant = if tenant.is_empty() { "no tenant".to_owned() } else { format!("tenant {tenant}") };
-    let who = format!("{identity}, for {tenant} with weight {weight}");
-    if quotas.is_empty() { format!("{who}; nothing is limited") } else { format!("{who}\n{}", table(quotas)) }
+    let who = format!("you are {identity}, for {tenant} with weight {weight}");
+    if quotas.is_empty() { format!("{who}; no quota limits you") } else { format!("{who}\n{}", table(quotas)) }
 }

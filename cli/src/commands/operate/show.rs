@@ -22,6 +22,7 @@ use crate::stored_plan::plan_id;
 use crate::time_proof::TimeProofSummary;
 
 use super::{CommonArgs, ask};
+use crate::table::count;
 
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
@@ -369,12 +370,17 @@ fn readable(shown: &Shown) -> String {
     let mut lines = vec![
         shown.plan.clone(),
         format!("collective {}{root}", shown.collective),
-        format!("topology   {ranks} ranks, {nodes} nodes, {links} links, {hash}"),
+        format!("topology   {ranks} ranks, {nodes} nodes, {}, {hash}", count(*links, "link")),
         format!("algorithm  {}, canopy {}, {} ms", shown.algorithm, shown.version, shown.wall_ms),
         format!("algbw      {}", stated_rate(&shown.algbw)),
         format!("bound      {}{tight}{class}", stated_rate(&shown.bound)),
         format!("optimality {} of optimal", percent_in_words(&shown.optimality)),
-        format!("schedule   {} chunks per rank, {} steps, {} trees", shown.chunks, shown.steps, shown.trees),
+        format!(
+            "schedule   {} per rank, {}, {}",
+            count(shown.chunks, "chunk"),
+            count(shown.steps, "step"),
+            count(shown.trees, "tree")
+        ),
         format!("checked    {}", shown.checked.join(" ")),
         format!(
             "valid for  {} to {} bytes, {}, multiples of {} elements",

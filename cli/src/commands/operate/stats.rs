@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::output::{bytes_in_words, print_json};
 use crate::protocol_words::word;
 use crate::stdout::print;
-use crate::table::counted;
+use crate::table::count;
 
 use super::jobs;
 use super::{CommonArgs, Entry, ask, table};
@@ -152,14 +152,14 @@ fn readable(stats: Stats) -> String {
         format!("searches   {} since the start", stats.syntheses),
         format!(
             "refusals   {} known to have no plan, answered {}",
-            counted(stats.refusals, "request"),
+            count(stats.refusals, "request"),
             times(stats.refusals_served)
         ),
-        format!("damage     {} found since the start", counted(stats.corruptions, "damaged record")),
+        format!("damage     {} found since the start", count(stats.corruptions, "damaged record")),
         format!(
             "queue      {} running on {}, {} waiting of at most {}",
             stats.running,
-            counted(stats.workers.into(), "worker"),
+            count(stats.workers, "worker"),
             stats.waiting,
             stats.queue_length_max
         ),

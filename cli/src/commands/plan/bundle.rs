@@ -22,6 +22,7 @@ use crate::output::{MANIFEST, print_json};
 use crate::request;
 use crate::runtime::RuntimeProfile;
 use crate::sizes::{Sizes, in_words};
+use crate::table::count;
 
 use manifest::Manifest;
 
@@ -94,7 +95,7 @@ pub(super) async fn run(
         print_json("plan", &manifest::Printed::new(&manifest, output))?;
     } else {
         let what = match reply.tuner_csv.is_empty() {
-            true => format!("{} files", manifest.files().count()),
+            true => count(manifest.files().count(), "file"),
             false => "tuner.csv".to_owned(),
         };
         say(&format!("{what} to {}", output.display()));

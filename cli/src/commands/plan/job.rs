@@ -25,6 +25,7 @@ use crate::output::{self, FileSummary, print_json};
 use crate::progress::ProgressLine;
 use crate::request;
 use crate::stdout::print;
+use crate::table::count;
 
 use description::Description;
 use manifest::{Manifest, PlannedGroup, Printed};
@@ -171,7 +172,7 @@ async fn kept(
         // Last, so that what has a manifest is whole.
         folder.write_json(output::MANIFEST, &manifest)?;
         folder.commit()?;
-        say(&format!("{} plans to {}", manifest.groups.len(), target.display()));
+        say(&format!("{} to {}", count(manifest.groups.len(), "plan"), target.display()));
     }
     Ok(manifest)
 }

@@ -24,7 +24,7 @@ use crate::messages::{say, warn};
 use crate::output::{self, FileSummary, print_json};
 use crate::request;
 use crate::stdout::print;
-use crate::table::Table;
+use crate::table::{Table, count};
 
 use manifest::{Manifest, Printed};
 
@@ -120,7 +120,7 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
         return print_json("plan", &Printed::new((&manifest, published), output, items)?);
     }
     print(&(readable(&manifest)? + &published::readable(&published)))?;
-    say(&format!("{} plans to {}", manifest.plans.len(), output.display()));
+    say(&format!("{} to {}", count(manifest.plans.len(), "plan"), output.display()));
     Ok(())
 }
 

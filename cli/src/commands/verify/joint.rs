@@ -15,7 +15,7 @@ use crate::exit::{Failure, words};
 use crate::group_plans::Folder;
 use crate::input::{self, PLAN_BYTES_MAX};
 use crate::output::{JOINT_KIND, MANIFEST};
-use crate::table::{count, counted};
+use crate::table::count;
 
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
@@ -180,7 +180,7 @@ impl Report {
         };
         let steps = self
             .steps
-            .map(|steps| format!("together   {}, in none of which two use the same link", counted(steps, "step")));
+            .map(|steps| format!("together   {}, in none of which two use the same link", count(steps, "step")));
         let plans: Vec<String> = self.plans.iter().map(plan).collect();
         [plans, self.found.lines(steps)].concat().join("\n")
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Received;
 use crate::exit::words;
 use crate::messages::say;
+use crate::table::count;
 
 /// Names of devices that are remembered, so that each is complained of once.
 const UNMAPPED_MAX: usize = 10_000;
@@ -170,7 +171,9 @@ impl Tally {
     pub(super) fn sentence(&self) -> String {
         let Self { messages, unreadable, passed, unmapped, unchanged, events, outcomes } = self;
         let mut text = format!(
-            "{messages} messages: {events} events, {unchanged} unchanged, {passed} passed over, {unmapped} unmapped, {unreadable} unreadable"
+            "{}: {}, {unchanged} unchanged, {passed} passed over, {unmapped} unmapped, {unreadable} unreadable",
+            count(*messages, "message"),
+            count(*events, "event")
         );
         for (outcome, count) in outcomes {
             text += &format!("; {count} {outcome}");

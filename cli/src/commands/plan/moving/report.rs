@@ -208,7 +208,7 @@ impl Report {
             file.commit()?;
         }
         if let Some(file) = self.file.filter(|_| is_written) {
-            say(&format!("{} plans to {file}", self.planned));
+            say(&format!("{} to {file}", count(self.planned, "plan")));
         }
         let all = self.planned + self.refused;
         match self.class {
