@@ -10,10 +10,13 @@ use canopy_client::{ClientError, PlanReceiver};
 use canopy_faults::Loss;
 use canopy_plan::Format;
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{self, OnMiss, PlanReply, PlanRequest, Punctured, TopologySource};
+use canopy_proto::v1::{
+    self, GetPlanSummaryRequest, ListLeasesRequest, OnMiss, PlanReply, PlanRequest, Punctured, TopologySource,
+};
+use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 use canopy_topology::Rate;
-use canopy_wire::{format_on_the_wire, loss_on_the_wire};
+use canopy_wire::{collective_of_wire, format_on_the_wire, loss_on_the_wire};
 use serde::Serialize;
 
 use self::restart::Restart;
@@ -43,11 +46,15 @@ Faults: link:A=B or one way link:A>B, nic:GPU, gpu:GPU, host:NAME, node:ID, swit
 Examples:
   canopy resynth dgx-a100:boxes=2 --fault nic:b0g3 --collective allreduce
   canopy resynth torus:4x4 --fault link:00=01 --fault gpu:22 --collective all-to-all -o plan.json
-  canopy resynth cluster.yaml --fault 'link:b0g3>ib*1/2' -c allgather --format msccl-xml -o plan.xml --json")]
+  canopy resynth cluster.yaml --fault 'link:b0g3>ib*1/2' -c allgather --format msccl-xml -o plan.xml --json
+  canopy resynth --job 17 --fault gpu:gpu01:3 --server planner.example:7423")]
 pub(crate) struct ResynthArgs {
     /// Generator expression or file of the healthy network
-    #[arg(value_name = "T")]
-    topology: String,
+    #[arg(value_name = "T", required_unless_present = "job", conflicts_with = "job")]
+    topology: Option<String>,
+    /// In place of T and --collective: the network and the first plan that the lease of this job is on
+    #[arg(long, value_name = "J")]
+    job: Option<String>,
     /// Broken or slow element; may be given several times
     #[arg(long, value_name = "FAULT", required = true)]
     fault: Vec<Loss>,
@@ -145,10 +152,16 @@ impl Came {
 
 /// Plans, writes the file, compares.
 pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
-    let kind = args.collective.kind()?;
+    let (network, kind) = match (&args.job, &args.topology) {
+        (Some(job), _) => {
+            let (network, of_lease) = leased(job, &args.server).await?;
+            (network, if args.collective.collective.is_some() { args.collective.kind()? } else { of_lease })
+        }
+        (None, network) => (network.clone().unwrap_or_default(), args.collective.kind()?),
+    };
     let format = format_of(args.format, args.profile, args.output.as_deref());
     let profile = profile_name(format, args.profile, None)?;
-    let base = request::topology(&args.topology)?;
+    let base = request::topology(&network)?;
     let mut outputs = vec![request::json_output()];
     if format != Format::Json {
         outputs.push(v1::OutputSpec {
@@ -199,6 +212,27 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
         return print_json("resynth", &Resynthesised { faults, survivors, collective, plans, restart });
     }
     Ok(())
+}
+
+/// The network that the lease of a job is on, and the collective of its first plan.
+///
+/// # Errors
+/// There is no server, or the job holds no lease.
+async fn leased(job: &str, server: &ServerArgs) -> Result<(String, CollectiveKind), Failure> {
+    server.require_server().await?;
+    let none = || {
+        Failure::input(format!("job `{job}` holds no lease")).help("`canopy leases list` shows those that there are")
+    };
+    let found = ask(server, None, async |connection, left| {
+        let request = ListLeasesRequest { filter: format!("job={job}"), ..ListLeasesRequest::default() };
+        let page = connection.shared().list_leases(request, left).await?;
+        let Some(lease) = page.leases.into_iter().next() else { return Ok(None) };
+        let name = lease.plans.first().map(|plan| plan.original.clone()).unwrap_or_default();
+        let summary = connection.shared().get_plan_summary(GetPlanSummaryRequest { name }, left).await?;
+        Ok(Some((lease.topology, summary.collective.unwrap_or_default().kind)))
+    });
+    let (network, kind) = found.await?.ok_or_else(none)?;
+    Ok((network, collective_of_wire(kind).ok_or_else(none)?))
 }
 
 /// A plan with its files.

@@ -78,8 +78,8 @@ fn a_server_that_never_answers_does_not_hold_a_job() {
     hook(&workspace, &format!("prefetch {arguments}"), 0, "deadline");
     hook(&workspace, &format!("prefetch {arguments} --strict"), 5, "deadline");
     // That the job goes on without plans is what was asked for, and no failure.
-    hook(&workspace, &format!("fetch {arguments} --out out --strict"), 0, "0 of 2 plans for job 1");
-    hook(&workspace, &format!("fetch {arguments} --out out --strict --on-miss fail"), 5, "deadline");
+    hook(&workspace, &format!("fetch {arguments} --out out --strict --on-miss fallback"), 0, "0 of 2 plans for job 1");
+    hook(&workspace, &format!("fetch {arguments} --out out --strict"), 5, "deadline");
     let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("out/manifest.json")).unwrap();
     assert_eq!((&manifest["job"], &manifest["files"]), (&"1".into(), &serde_json::json!([])));
     assert_eq!(manifest["missing"].as_array().unwrap().len(), 2);
@@ -127,7 +127,7 @@ fn a_restart_of_the_server_is_bridged() {
 
     let workspace = Workspace::new();
     let fetch = "fetch ring:4 -c allgather --job 1 --out out --server unix:data/canopy.sock --retry-connect 60s \
-                 --deadline 60s --on-miss fail --strict";
+                 --deadline 60s --strict";
     let mut waiting = workspace.command(fetch);
     let waiting = waiting.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let _server = Serving::on(&workspace);
@@ -185,7 +185,7 @@ fn tasks_in_an_order_of_their_own_have_plans_for_it() {
     workspace.write("sorted", line("gpu1", 8) + &line("gpu2", 8));
     workspace.write("turns", (line("gpu2", 1) + &line("gpu1", 1)).repeat(8));
     workspace.write("uneven", line("gpu2", 9) + &line("gpu1", 7));
-    let fetch = "fetch dgx-a100:boxes=2 -c allgather --job 17 --out job --deadline 60s --on-miss fail --strict";
+    let fetch = "fetch dgx-a100:boxes=2 -c allgather --job 17 --out job --deadline 60s --strict";
     hook(&workspace, &format!("{fetch} --nodes-file hosts"), 0, "1 of 1 plan for job 17");
     let task = |options: &str| {
         let mut task = workspace.command(&format!("env --format slurm-task-prolog --dir job {options}"));
@@ -226,7 +226,7 @@ fn machines_of_a_network_are_taken_in_the_order_of_the_job() {
         network += &format!("  - {{from: g{rank}, to: s, bandwidth: 50GB/s, both: true}}\n");
     }
     workspace.write("job.yaml", network);
-    let fetch = "fetch job.yaml -c broadcast --root 0 --job 17 --out job --deadline 60s --on-miss fail --strict \
+    let fetch = "fetch job.yaml -c broadcast --root 0 --job 17 --out job --deadline 60s --strict \
                  --profile mscclpp-0.10";
     hook(&workspace, &format!("{fetch} --nodes c,a,b"), 0, "1 of 1 plan for job 17");
     let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("job/manifest.json")).unwrap();
@@ -253,7 +253,7 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
 
     let workspace = Workspace::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allgather,allreduce --job 17 --nodes gpu[1-2] --size 64MiB --out jobs/17 \
-                 --deadline 60s --on-miss fail --strict";
+                 --deadline 60s --strict";
     hook(&workspace, fetch, 0, "2 of 2 plans for job 17");
     let first = workspace.read("jobs/17/manifest.json");
     let manifest: serde_json::Value = serde_json::from_slice(&first).unwrap();
@@ -317,7 +317,7 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
 #[test]
 fn a_node_gets_the_part_of_its_ranks() {
     let workspace = Workspace::new();
-    let fetch = "fetch dgx-a100:boxes=2 -c allreduce --job 17 --size 64MiB --deadline 60s --on-miss fail --strict";
+    let fetch = "fetch dgx-a100:boxes=2 -c allreduce --job 17 --size 64MiB --deadline 60s --strict";
     hook(&workspace, &format!("{fetch} --out whole"), 0, "1 of 1 plan for job 17");
     hook(&workspace, &format!("{fetch} --out part --ranks 8-15"), 0, "1 of 1 plan for job 17");
     let file = |folder: &str| {
@@ -386,7 +386,7 @@ fn every_runtime_is_handed_what_it_reads() {
     ] {
         let fetch = format!(
             "fetch dgx-a100:boxes=2 -c allgather,allreduce --job 17 --nodes gpu[1-2] --size 64MiB --out job {options} \
-             --deadline 60s --on-miss fail --strict"
+             --deadline 60s --strict"
         );
         hook(&workspace, &fetch, 0, "2 of 2 plans for job 17");
         let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("job/manifest.json")).unwrap();
@@ -456,7 +456,7 @@ fn shells_are_told_the_same(workspace: &Workspace, names: &[&str], lines: &str) 
 fn the_module_of_a_job_picks_what_is_meant() {
     let workspace = Workspace::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allreduce,broadcast --root 3 --job 17 --size 64MiB --out job --profile mscclpp-0.10 \
-                 --deadline 60s --on-miss fail --strict";
+                 --deadline 60s --strict";
     hook(&workspace, fetch, 0, "2 of 2 plans for job 17");
     let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("job/manifest.json")).unwrap();
     let [allreduce, broadcast] = [0, 1].map(|at: usize| manifest["files"][at].clone());

@@ -62,6 +62,9 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
     let shown = workspace.text("leases show --job 17");
     assert!(shown.contains(name) && shown.contains("replanned: plans/"), "{shown}");
     assert_eq!(workspace.json(&format!("leases show {name} --json"))["leases"][0]["job"], "17");
+    let again = workspace.json("resynth --job 17 --fault gpu:b0g3 --json");
+    assert_eq!((&again["collective"], again["survivors"].as_array().map(Vec::len)), (&"allgather".into(), Some(15)));
+    workspace.refused("resynth --job 18 --fault gpu:b0g3", 2, &["job `18` holds no lease", "canopy leases list"]);
     workspace.refused("leases show --job 18", 2, &["job `18` holds no lease", "canopy leases list"]);
     let released = workspace.run("release --job 17 --dir job --lease --strict");
     assert_eq!(released.status, Some(0), "{released:?}");

@@ -66,9 +66,9 @@ pub(crate) struct FetchArgs {
     /// Ranks of this node, such as 8-15 or 0,4: fetch their part of the files only [default: all ranks]
     #[arg(long, visible_alias = "rank", value_name = "RANKS", value_parser = args::rank_set)]
     ranks: Option<RankList>,
-    /// What a plan that does not come in time, or that cannot be, means
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "fallback")]
-    on_miss: OnMiss,
+    /// What a plan that does not come in time, or that cannot be, means [default: fallback, with --strict fail]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    on_miss: Option<OnMiss>,
     /// Hold a lease on the plans for so long, such as 2h: if a fault hits one of them, the server makes others. Nodes
     /// of a job that fetch the same plans share one lease
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
@@ -78,6 +78,12 @@ pub(crate) struct FetchArgs {
     strict: bool,
     #[command(flatten)]
     server: ServerArgs,
+}
+
+impl FetchArgs {
+    fn on_miss(&self) -> OnMiss {
+        self.on_miss.unwrap_or(if self.strict { OnMiss::Fail } else { OnMiss::Fallback })
+    }
 }
 
 /// What a missing plan means.
@@ -116,8 +122,8 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     let unanswered = all.err().unwrap_or_else(late);
     let outcomes = outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(unanswered.clone())));
     let mut came = Came::judged(&wanted, outcomes);
-    let worst = came.worst(args.on_miss);
-    if args.on_miss == OnMiss::Fail && worst.is_some() {
+    let worst = came.worst(args.on_miss());
+    if args.on_miss() == OnMiss::Fail && worst.is_some() {
         came.brought.clear();
     }
     let mut manifest = Manifest::new(&args.wanted.job, wanted.nodes.clone(), wanted.runtime.name());
@@ -148,7 +154,7 @@ fn wanted(args: &FetchArgs, folder: &Path) -> Result<Wanted, Failure> {
         return Err(Failure::input("a lease is planned around faults, and --faults ignore is given")
             .help("leave out --lease, or --faults ignore"));
     }
-    if args.on_miss == OnMiss::Fallback {
+    if args.on_miss() == OnMiss::Fallback {
         let on_miss = v1::OnMiss::Fallback.into();
         let policy = v1::QualityPolicy { on_miss, ..v1::QualityPolicy::default() };
         wanted.requests.iter_mut().for_each(|(_, request)| request.quality = Some(policy));
