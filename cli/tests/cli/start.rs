@@ -66,6 +66,22 @@ fn a_table_is_compared_only_with_measurements() {
     assert!(gain["best"]["times_as_fast"].as_f64().unwrap() >= 1.0, "{found}");
 }
 
+/// A dump describes one machine, and a table of one does: neither says a word of boxes.
+#[test]
+fn one_machine_is_known_without_a_word_of_boxes() {
+    let workspace = Workspace::new();
+    let dump = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/import/tests/data/h100-host.xml");
+    workspace.write("topo.xml", std::fs::read(dump).unwrap());
+    let text = workspace.text("start topo.xml -c allreduce --sizes 1GiB..4GiB");
+    assert!(text.contains("1 machine of 8 GPUs") && text.contains("leave all as it is"), "{text}");
+    workspace.write(
+        "matrix.txt",
+        "\tGPU0\tGPU1\tGPU2\tGPU3\nGPU0\tX\tNV12\tNV12\tNV12\nGPU1\tNV12\tX\tNV12\tNV12\n\
+         GPU2\tNV12\tNV12\tX\tNV12\nGPU3\tNV12\tNV12\tNV12\tX\n",
+    );
+    assert!(workspace.text("start matrix.txt -c allgather").contains("1 machine of 4 GPUs"));
+}
+
 #[test]
 fn what_cannot_be_judged_is_said() {
     let workspace = Workspace::new();

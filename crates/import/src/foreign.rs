@@ -11,6 +11,9 @@ pub struct ForeignFile {
 
 const NETWORK: &str = "describe the network in canopy's YAML, as `canopy topology generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
 const DUMP: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file";
+/// Of a log, the dump, and what the log is good for.
+const LOG: &str =
+    "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file; `canopy doctor FILE` says what the log shows";
 const SIMULATED: &str = "give the network of the analytical back end, with `topology`, `npus_count` and `bandwidth`";
 const NODES: &str =
     "give what `kubectl get nodes -o yaml` writes, or `kubectl get hypernodes -o yaml` where Volcano has them";
@@ -24,7 +27,7 @@ const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` rea
 const KINDS: [(&str, &str, &str); 37] = [
     ("\nnodename=", "a Slurm configuration file", SLURM),
     ("\nclustername=", "a Slurm configuration file", SLURM),
-    ("nccl info", "a log of NCCL", DUMP),
+    ("nccl info", "a log of NCCL", LOG),
     ("\nswitchguids=", "an InfiniBand routing file", NETWORK),
     ("\napiversion:", "a Kubernetes manifest", NODES),
     ("\nkind: cluster", "a Kubernetes manifest", NODES),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use canopy_topology::{NodeIndex, Topology};
+use canopy_topology::{NodeIndex, NodeKind, Topology};
 
 use crate::choice::Stock;
 use crate::machine::{Generation, HOPPER_INSIDE, Machine, Processor};
@@ -95,7 +95,7 @@ impl Seen {
         Self { maker: Maker::Nvidia, machine, nodes: topology.rank_count().max(1) }
     }
 
-    /// Machines are boxes: by node, the number of its box. Of each, what its first rank has inside and what leads out of it
+    /// Machines are boxes: by node, the number of its box; or the network is one machine, as dumps name its GPUs. Of each, what its first rank has inside and what leads out of it
     /// counts; the generation of GPUs is guessed from the former. O(links log links).
     ///
     /// # Errors
@@ -105,7 +105,8 @@ impl Seen {
         if FOREIGN_FAMILIES.contains(&family) {
             return Err(Unseen::Foreign);
         }
-        let box_of = |node: NodeIndex| boxes.get(node.index()).copied().flatten();
+        let is_one = is_machine(topology, boxes);
+        let box_of = |node: NodeIndex| if is_one { Some(0) } else { boxes.get(node.index()).copied().flatten() };
         let mut sizes: BTreeMap<u32, u32> = BTreeMap::new();
         for rank in (0..topology.rank_count()).map(NodeIndex::new) {
             *sizes.entry(box_of(rank).ok_or(Unseen::NoBoxes)?).or_default() += 1;
@@ -153,6 +154,22 @@ impl Seen {
             None => Err(NoModel::Gpus { gpus }),
         }
     }
+}
+
+/// Most GPUs of a machine whose box is not stated.
+const GPUS_MOST: u32 = 16;
+
+/// Whether a network is one machine without a word of boxes or hosts: its ranks are `gpu0`, `gpu1` and so on, as dumps and tables
+/// of one machine have them.
+fn is_machine(topology: &Topology, boxes: &[Option<u32>]) -> bool {
+    let is_gpu = |id: &str| {
+        let number = id.get(..3).filter(|word| word.eq_ignore_ascii_case("gpu")).and(id.get(3..));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let ranks = topology.nodes().iter().filter(|node| node.kind == NodeKind::Compute);
+    topology.rank_count() <= GPUS_MOST
+        && boxes.iter().all(Option::is_none)
+        && ranks.clone().all(|node| is_gpu(&node.id) && node.attributes.host.is_none())
 }
 
 /// Links of a machine, rates in MB/s.

@@ -54,11 +54,12 @@ pub(crate) fn best(search: &mut Search<'_>) -> Result<Fitted, PlanError> {
         return Ok(fitted);
     }
     let field = Field::of(&case, &fitted.attempt);
-    if field.is_empty() {
-        let note = is_slowed(&case, &fitted.attempt).then(|| note::of_none(&case)).flatten();
+    let timer = Timer::of(&case);
+    if !field.is_timed {
+        let is_worth = is_slowed(&case, &fitted.attempt) && case.request.is_size_stated();
+        let note = if is_worth { note::of_all(&case, &field) } else { None };
         return Ok(Fitted { note, ..fitted });
     }
-    let timer = Timer::of(&case);
     let time = match timer.time_ps(&fitted.attempt) {
         Err(failure) if failure.fault().is_some() => {
             // It is checked all the same, and any other would be compared with a time that is not known.
@@ -67,7 +68,7 @@ pub(crate) fn best(search: &mut Search<'_>) -> Result<Fitted, PlanError> {
         }
         time => time?,
     };
-    let Some(time) = time else { return Ok(Fitted { note: note::of_none(&case), ..fitted }) };
+    let Some(time) = time else { return Ok(Fitted { note: note::of_all(&case, &field), ..fitted }) };
     if timer.least_ps(&search.bound.upper, field.messages_min) >= time {
         return Ok(fitted);
     }

@@ -269,7 +269,7 @@ fn a_database_is_backed_up_checked_and_restored() {
     let nowhere = directory.path().join("nowhere");
     let (text, result) = run(&nowhere, &["backup", file, "--database", &address]);
     result.unwrap();
-    assert!(text.starts_with("3 plans, 1 topologies, 1 clusters, 2 leases and 2 faults written"), "{text}");
+    assert!(text.starts_with("3 plans, 1 topology, 1 cluster, 2 leases and 2 faults written"), "{text}");
     for command in [&["restore", file][..], &["fsck"]] {
         let error = run(&nowhere, &[command, &["--database", &address]].concat()).1.unwrap_err();
         assert!(matches!(error, MaintenanceError::ServersThere { .. }), "{error}");
@@ -277,7 +277,7 @@ fn a_database_is_backed_up_checked_and_restored() {
     server.part().unwrap();
     let (text, result) = run(&nowhere, &["restore", file, "--database", &other]);
     result.unwrap();
-    assert!(text.contains("3 plans, 1 topologies, 1 clusters, 2 leases and 2 faults restored"), "{text}");
+    assert!(text.contains("3 plans, 1 topology, 1 cluster, 2 leases and 2 faults restored"), "{text}");
     let in_archives =
         |(space, _): &(&str, PlanKey), _: &mut (Vec<u8>, Vec<u8>)| !["schedules", "finds", "requests"].contains(space);
     let (mut expected, mut found) = (in_database(&address), in_database(&other));

@@ -182,6 +182,16 @@ fn what_takes_too_long_to_compare_is_named() {
     assert_eq!(plan.unwrap().note, expected);
 }
 
+/// Rates of many digits make messages of all sizes, too many to simulate: plans that are not far from the best rate are named.
+#[test]
+fn what_may_be_faster_is_named_where_the_plan_is_too_large() {
+    let topology = of_family("fat-tree:k=4", None, (2, 6137));
+    let order = order(topology, CollectiveKind::Allgather, vec![Format::Json.usual()]);
+    let made = produce(&Order { states_default_size: true, ..order }, &Witness::default()).unwrap().plan;
+    let note = made.warnings.iter().find(|warning| warning.code == "NOT_COMPARED").unwrap();
+    assert!(made.plan.algorithm == "forest" && note.text.contains("stages"), "{note:?}");
+}
+
 /// Nothing is compared for large messages of no stated size.
 #[test]
 fn a_size_that_is_stated_is_compared_even_if_it_is_the_default() {

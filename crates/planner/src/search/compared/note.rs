@@ -1,18 +1,21 @@
 //! What is said of plans that were not compared.
 
-use super::rivals::Rival;
+use super::rivals::{Field, Rival};
 use crate::planned::Warning;
 use crate::search::Case;
 
 /// A plan that is not compared is named if it could be faster by one part in so many.
 const PART: u64 = 100;
 
-/// That no other plan was compared; nothing where the size of messages is not stated.
-pub(super) fn of_none(case: &Case<'_>) -> Option<Warning> {
+/// That no plan of a field was compared, as this one is too large to simulate; nothing where the size of messages is not stated.
+pub(super) fn of_all(case: &Case<'_>, field: &Field) -> Option<Warning> {
+    let names: Vec<&str> = field.rivals.iter().map(|rival| rival.algorithm.name()).collect();
+    let (last, others) = names.split_last()?;
+    let listed = if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) };
     let text = |ranks, size| {
         format!(
-            "other algorithms were not compared at {ranks} ranks and {size} bytes: that takes too long; \
-             set `algorithm` to try one"
+            "the plan is too large to simulate at {ranks} ranks and {size} bytes, so {listed} may be faster there; set \
+             `algorithm` to try one"
         )
     };
     said(case, text)

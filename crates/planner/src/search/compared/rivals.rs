@@ -35,6 +35,8 @@ pub(super) struct Field {
     pub(super) rivals: Vec<Rival>,
     /// Messages that follow one another in any plan.
     pub(super) messages_min: u32,
+    /// Whether the plan is small enough to be simulated.
+    pub(super) is_timed: bool,
 }
 
 /// The work that may still be done.
@@ -48,7 +50,7 @@ pub(super) fn is_open(case: &Case<'_>) -> bool {
 
 impl Field {
     /// What the network's family has, messages straight to their receivers, what plans on any network, then the
-    /// textbook's and what takes longer. Empty if the plan itself is too large to be timed.
+    /// textbook's and what takes longer.
     pub(super) fn of(case: &Case<'_>, attempt: &Attempt) -> Self {
         let (topology, kind) = (&case.prepared.topology, case.request.kind);
         let ranks = topology.rank_count();
@@ -57,9 +59,6 @@ impl Field {
             (Shape::Flow(flow), _) => flow.hops.len(),
             _ => usize::MAX,
         };
-        if transfers > TRANSFERS_MAX {
-            return Self { rivals: Vec::new(), messages_min: 0 };
-        }
         let is_direct = topology.nodes().len() == ranks as usize;
         let scale = Scale { ranks: ranks.into(), links: topology.links().len() as u64, kind };
         let placed = |algorithm: Algorithm| {
@@ -88,11 +87,7 @@ impl Field {
             steps_min: steps_min(algorithm, kind, ranks).max(messages_min),
             work,
         };
-        Self { rivals: listed.map(rival).collect(), messages_min }
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.rivals.is_empty()
+        Self { rivals: listed.map(rival).collect(), messages_min, is_timed: transfers <= TRANSFERS_MAX }
     }
 
     /// The work that is done at most.
