@@ -34,6 +34,7 @@ mod protocol_words;
 mod reference;
 mod request;
 mod rule;
+mod running;
 mod runtime;
 mod sizes;
 mod stdout;

@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::args::{self, name_of};
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::input;
 use crate::output::{FileSummary, TopologySummary, print_json};
+use crate::running::on_a_thread;
 use crate::sizes::in_words;
 use crate::stdout::print;
 use crate::table::{Table, count};

@@ -16,7 +16,6 @@ use crate::args::{self, CollectiveArgs, PartArgs};
 use crate::around::AroundArgs;
 use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::connection::NamedServerArgs;
 use crate::exit::{Failure, words};
 use crate::explain::{Explanation, explain};
@@ -25,6 +24,7 @@ use crate::input;
 use crate::known_faults::FaultArgs;
 use crate::nvls::{IF_FORWARDING, bound_in_words};
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json, shares_in_words};
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::table::count;
 

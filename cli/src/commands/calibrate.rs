@@ -27,12 +27,12 @@ use self::runs::{Context, Runs};
 use self::spec::Spec;
 use crate::args;
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::destination::{self, Destination};
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::messages;
 use crate::output::{FileSummary, TopologySummary, print_json};
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::whole_file::write_file;
 

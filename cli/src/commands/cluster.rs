@@ -12,13 +12,13 @@ use canopy_proto::v1::{
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::commands::on_a_thread;
 use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
 use crate::commands::topology::{ReportSummary, file_and_hosts};
 use crate::exit::{Failure, words};
 use crate::input::{self, CLUSTERS};
 use crate::output::print_json;
 use crate::request;
+use crate::running::on_a_thread;
 use crate::stdout::print;
 
 /// Clusters that a server keeps: store, list, show, delete

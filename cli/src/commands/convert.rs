@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use canopy_plan::{ExecutorProfile, Format, Instances, Profile, Target};
 use serde::Serialize;
 
-use super::on_a_thread;
 use super::plan::file::instances;
 use super::plan::loader;
 use super::verify::ProgramVerdict;
@@ -22,6 +21,7 @@ use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::messages::say;
 use crate::output::{FileSummary, print_json};
+use crate::running::on_a_thread;
 use crate::runtime::{RuntimeProfile, profile_of_several, runtime_help};
 use crate::stdout::{print, write_stdout};
 use crate::stored_plan::{Wanted, plan_bytes};

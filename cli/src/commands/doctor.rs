@@ -23,11 +23,11 @@ use canopy_topology::Topology;
 use serde::Serialize;
 
 use crate::args::{self, CollectiveName, MemoryArgs};
-use crate::commands::on_a_thread;
 use crate::connection::NamedServerArgs;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::{TopologySummary, print_json};
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::table::count;
 

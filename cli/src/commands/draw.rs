@@ -28,7 +28,7 @@ use crate::stdout::{print, write_stdout};
 use crate::stored_plan::{Wanted, stored_plan};
 use crate::table::count;
 
-use super::on_a_thread;
+use crate::running::on_a_thread;
 
 /// Draw a network with its loads and its bottleneck, the trees of a plan, its run over time, or who uses which link, as an SVG file
 #[derive(Debug, clap::Args)]

@@ -26,8 +26,8 @@ use crate::stdout::print;
 use crate::stock::{Library, Model};
 use crate::stored_plan::{Wanted, stored_plan};
 
-use super::on_a_thread;
 use super::simulate::MessageArgs;
+use crate::running::on_a_thread;
 use crate::sizes::Sizes;
 use compare::{Clock, compare};
 

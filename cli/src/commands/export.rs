@@ -13,13 +13,13 @@ use canopy_topology::Latency;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::on_a_thread;
 use super::simulate::{Piece, judge_bytes, piece};
 use crate::args;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::output::{FileSummary, TopologySummary, print_json};
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};
 use crate::table::count;

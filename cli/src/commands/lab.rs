@@ -24,7 +24,6 @@ use canopy_faults::Loss;
 use canopy_lab::{Network, Scale};
 use canopy_synth::Algorithm;
 
-use super::on_a_thread;
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
 use crate::connection::ServerArgs;
@@ -32,6 +31,7 @@ use crate::destination;
 use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::messages::say;
+use crate::running::on_a_thread;
 use crate::stored_plan::{Wanted, plan_bytes};
 use crate::whole_file::write_file;
 use case::{Case, Wishes};

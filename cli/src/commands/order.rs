@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::args;
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::connection::NamedServerArgs;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::input;
 use crate::output::{FileSummary, TopologySummary, print_json};
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::table::{Table, count};
 use crate::whole_file::write_file;

@@ -7,12 +7,12 @@ use canopy_plan::{Format, PlanFileError, RankFileOptions, Target, chain, rank_fi
 use canopy_schedule::CollectiveKind;
 use serde::Serialize;
 
-use super::on_a_thread;
 use crate::args;
 use crate::connection::ServerArgs;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::output::{FileSummary, print_json};
+use crate::running::on_a_thread;
 use crate::runtime::RuntimeProfile;
 use crate::stdout::{print, write_stdout};
 use crate::stored_plan::{Wanted, plan_bytes};

@@ -22,12 +22,12 @@ use canopy_schedule::{CollectiveKind, check, compile};
 use canopy_simulate::{algbw, busbw};
 use serde::Serialize;
 
-use super::on_a_thread;
 use crate::args;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::output::{gigabytes_per_sec, print_json};
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};
 use crate::table::count;

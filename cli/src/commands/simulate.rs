@@ -334,7 +334,7 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
     if made.is_none()
         && let Some(folder) = Folder::open(&args.plan)?
     {
-        return super::on_a_thread(move || together::run(&args, &folder)).await;
+        return crate::running::on_a_thread(move || together::run(&args, &folder)).await;
     }
     let bytes = match made {
         Some(bytes) => bytes,
@@ -344,7 +344,7 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
         }
         None => plan_bytes(&args.plan, &args.server, None, Wanted::Json).await?,
     };
-    super::on_a_thread(move || match judge_any(&args.plan, &bytes)? {
+    crate::running::on_a_thread(move || match judge_any(&args.plan, &bytes)? {
         Judged::Listed(plan) => simulated(&args, &plan),
         Judged::Rule(rule) => by_class::run(&args, &rule),
     })

@@ -8,9 +8,9 @@ use canopy_synth::Algorithm;
 use canopy_topology::Topology;
 use serde::Serialize;
 
+use super::bound;
 use super::order::{self, OrderGain};
 use super::simulate::stock::{GAIN_LEAST, gain_least};
-use super::{bound, on_a_thread};
 use crate::args;
 use crate::clock::Deadline;
 use crate::exit::Failure;
@@ -18,6 +18,7 @@ use crate::input;
 use crate::material::Material;
 use crate::output::{TopologySummary, print_json};
 use crate::progress::ProgressLine;
+use crate::running::on_a_thread;
 use crate::sizes::{Sizes, in_words};
 use crate::stdout::print;
 use crate::stock::{Library, Model, no_model, stock_of};

@@ -157,7 +157,7 @@ impl Format {
 /// Runs one of the topology commands.
 pub(crate) async fn run(command: TopologyCommand) -> Result<(), Failure> {
     match command {
-        TopologyCommand::Offline(command) => super::on_a_thread(move || run_offline(&command)).await,
+        TopologyCommand::Offline(command) => crate::running::on_a_thread(move || run_offline(&command)).await,
         TopologyCommand::Stored(command) => stored::run(command).await,
     }
 }

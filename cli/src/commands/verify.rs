@@ -17,7 +17,6 @@ use canopy_schedule::Collective;
 use canopy_topology::Rank;
 use serde::{Serialize, Serializer};
 
-use super::on_a_thread;
 use crate::args::{CollectiveArgs, CollectiveName};
 use crate::clock::Deadline;
 use crate::connection::ServerArgs;
@@ -25,6 +24,7 @@ use crate::exit::Failure;
 use crate::input;
 use crate::messages::verdict;
 use crate::output::{percent_in_words, print_json, stated_rate};
+use crate::running::on_a_thread;
 use crate::runtime::profile_of_several;
 use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};

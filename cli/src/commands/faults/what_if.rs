@@ -12,13 +12,13 @@ use serde::Serialize;
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
 use crate::commands::bound::no_bound;
-use crate::commands::on_a_thread;
 use crate::connection::NamedServerArgs;
 use crate::exit::Failure;
 use crate::input::{self, Source};
 use crate::known_faults::FaultArgs;
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::progress::ProgressLine;
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::table::Table;
 

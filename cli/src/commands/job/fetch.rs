@@ -100,7 +100,7 @@ pub(crate) fn run(args: FetchArgs) -> Result<(), Failure> {
     let manners = Manners { strict: args.strict, deadline: args.deadline };
     let reserve = (args.deadline / RESERVE_SHARE).min(RESERVE_MAX);
     let end = Deadline::after(Some(args.deadline.saturating_sub(reserve)));
-    super::guarded(manners, move || crate::commands::interruptible(fetch(args, end)))
+    super::guarded(manners, move || crate::running::interruptible(fetch(args, end)))
 }
 
 /// The server does not say enough of a plan.

@@ -47,7 +47,7 @@ pub(crate) struct PrefetchArgs {
 pub(crate) fn run(args: PrefetchArgs) -> Result<(), Failure> {
     let manners = Manners { strict: args.strict && !args.best_effort, deadline: args.deadline };
     let end = Deadline::after(Some(args.deadline));
-    super::guarded(manners, move || crate::commands::interruptible(prefetch(args, end)))
+    super::guarded(manners, move || crate::running::interruptible(prefetch(args, end)))
 }
 
 async fn prefetch(args: PrefetchArgs, end: Deadline) -> Result<(), Failure> {

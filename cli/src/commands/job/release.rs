@@ -49,7 +49,7 @@ pub(crate) fn run(args: ReleaseArgs) -> Result<(), Failure> {
     super::guarded(manners, move || {
         let removed = release(&args.dir, &args.job);
         if args.lease {
-            crate::commands::interruptible(end_leases(&args))?;
+            crate::running::interruptible(end_leases(&args))?;
         }
         removed
     })

@@ -10,10 +10,10 @@ use super::LabArgs;
 use super::case::Case;
 use super::measure::{Measured, measure};
 use super::session::Session;
-use crate::commands::on_a_thread;
 use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::messages::say;
+use crate::running::on_a_thread;
 
 /// Refuses faults that are not about links alone.
 pub(super) fn require(topology: &Topology, losses: &[Loss]) -> Result<(), Failure> {

@@ -10,10 +10,10 @@ use super::mpi::{MpiJob, MpiTime, algorithms, mpi_name};
 use super::protocol::{Reply, Request};
 use super::session::{Session, has_program, refused};
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::exit::Failure;
 use crate::material::Material;
 use crate::messages::say;
+use crate::running::on_a_thread;
 
 /// Programs that are needed, and the packages that have them.
 const NEEDED: [(&str, &str); 3] = [("mpirun", "openmpi-bin"), ("mpicc", "libopenmpi-dev"), ("hostname", "hostname")];

@@ -6,9 +6,9 @@ use canopy_synth::Algorithm;
 use super::report::Report;
 use super::{LabArgs, network};
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::exit::Failure;
 use crate::material::Material;
+use crate::running::on_a_thread;
 
 /// Networks and their collectives.
 const ROWS: [(&str, &[CollectiveKind]); 7] = [

@@ -16,7 +16,6 @@ use super::file::FileArgs;
 use super::folder::{Fetch, NewFolder};
 use crate::args;
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::connection::{Connection, ServerArgs, Session};
 use crate::exit::Failure;
 use crate::known_faults::{FaultArgs, say_warning, say_warnings, worth_saying};
@@ -24,6 +23,7 @@ use crate::messages::say;
 use crate::output::{self, FileSummary, print_json};
 use crate::progress::ProgressLine;
 use crate::request;
+use crate::running::on_a_thread;
 use crate::stdout::print;
 use crate::table::count;
 

@@ -10,9 +10,9 @@ mod report;
 use canopy_schedule::CollectiveKind;
 
 use super::SimulateArgs;
-use crate::commands::on_a_thread;
 use crate::exit::Failure;
 use crate::progress::ProgressLine;
+use crate::running::on_a_thread;
 use contest::Contest;
 pub(super) use entrants::require_distinct;
 

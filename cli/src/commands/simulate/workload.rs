@@ -172,7 +172,7 @@ struct Found {
 pub(super) async fn run(args: SimulateArgs, path: &Path) -> Result<(), Failure> {
     let stated = Stated::read(path)?;
     let sources = if args.bound { Vec::new() } else { plans::sources(&args, &stated.collectives()).await? };
-    crate::commands::on_a_thread(move || {
+    crate::running::on_a_thread(move || {
         let line = ProgressLine::start();
         let found = if args.bound { bounded(&args, stated)? } else { raced(&args, stated, sources, &line)? };
         drop(line);

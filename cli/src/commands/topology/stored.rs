@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::{End, Format, ReportSummary, Unbalanced, Unreachable, Wiring};
 use crate::args::name_of;
-use crate::commands::on_a_thread;
 use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
 use crate::connection::{self, ServerArgs};
 use crate::destination::{self, Destination};
@@ -21,6 +20,7 @@ use crate::input;
 use crate::messages::warn;
 use crate::output::{FileSummary, TopologySummary, print_json};
 use crate::request;
+use crate::running::on_a_thread;
 use crate::stdout::{print, write_stdout};
 
 /// Those that ask a server.

@@ -12,11 +12,11 @@ use canopy_proto::v1::{MovingPlan, MovingTiers};
 
 use super::lines::Lines;
 use crate::args;
-use crate::commands::on_a_thread;
 use crate::commands::plan::loader;
 use crate::destination;
 use crate::exit::{Failure, words};
 use crate::messages::warn;
+use crate::running::on_a_thread;
 use crate::whole_file::write_file;
 
 /// Seed of the data that a plan is run with before it is written.
