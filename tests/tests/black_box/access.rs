@@ -83,7 +83,7 @@ fn users_of_this_machine_need_no_token() {
         Run::from(command.output().unwrap())
     };
     let known = quota_of(1200).exits(0);
-    assert!(known.stdout.starts_with("uid:1200, for no tenant"), "{known:?}");
+    assert!(known.stdout.starts_with("you are uid:1200, for no tenant"), "{known:?}");
     let refused = quota_of(1201).exits(2);
     assert!(refused.stderr.contains("no rule of this server is about user uid:1201"), "{refused:?}");
     daemon.stop();
