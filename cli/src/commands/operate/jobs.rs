@@ -175,13 +175,16 @@ impl Entry for Row {
         let stage = self.stage();
         let plan = self.plan.map(|plan| short_id(&plan).to_owned());
         let name = self.operation.strip_prefix("operations/").unwrap_or(&self.operation);
+        // Plans that stand in for others are given up once those are there, which is no failure.
+        let reason =
+            self.reason.map(|reason| if reason == "JOB_STOPPED" { "not needed any more".to_owned() } else { reason });
         vec![
             name.to_owned(),
             self.state,
             self.priority,
             self.collective.unwrap_or_default().to_owned(),
             self.age_seconds.map(age_in_words).unwrap_or_default(),
-            plan.or(self.reason).unwrap_or(stage),
+            plan.or(reason).unwrap_or(stage),
         ]
     }
 }
