@@ -61,7 +61,7 @@ pub(crate) use self::bases::{Base, Bases};
 pub(crate) use self::event::Event;
 #[cfg(test)]
 pub(crate) use self::event::whole_events;
-pub(crate) use self::event_log::{EventLog, EventOptions, Expired};
+pub(crate) use self::event_log::{EventLog, EventOptions, Expired, START};
 pub(crate) use self::fault_logs::{Count, Entered, FaultLogs, ReportError, SYSTEM_CLOCK};
 pub(crate) use self::leases::{Item, Lease, LeaseOptions, LeaseState, LeaseTerms, Leases, ValidPlan, number_of};
 pub(crate) use self::link_set::LinkSet;

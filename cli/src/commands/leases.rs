@@ -16,7 +16,7 @@ use crate::output::print_member;
 use crate::stdout::print;
 use crate::table::count;
 
-/// Leases of jobs on plans: list, watch, renew, release
+/// Leases of jobs on plans: list, show, watch, events, renew, release
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 A job that fetched its plans with `canopy fetch --lease TIME` holds a lease on them: when a fault hits one of them, the server
@@ -35,6 +35,8 @@ Fields: name, job, topology, priority, replanned, created, expires. Newest first
     List(ListArgs),
     /// Follow changes of leases, one line each
     Watch(watch::WatchArgs),
+    /// Show what became of leases so far, oldest first: the last 10,000 changes of a day
+    Events(watch::EventsArgs),
     /// Show a lease, or all of a job, with each of its plans
     Show(ShowArgs),
     /// Extend a lease, or all of a job, from now on
@@ -163,6 +165,7 @@ pub(crate) async fn run(command: LeasesCommand) -> Result<(), Failure> {
     match command {
         LeasesCommand::List(args) => list_leases(&args).await,
         LeasesCommand::Watch(args) => watch::run(&args).await,
+        LeasesCommand::Events(args) => watch::run(&args.into()).await,
         LeasesCommand::Show(args) => show(&args).await,
         LeasesCommand::Renew(args) => renew(&args).await,
         LeasesCommand::Release(args) => release(&args).await,

@@ -54,6 +54,9 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
     workspace.json(&format!("plans get {id} --format msccl-xml -o again.xml --json"));
     assert_eq!(sha256(&workspace.path("again.xml")), sha256(&workspace.path(path)));
 
+    let past = workspace.text("leases events --job 17");
+    assert!(past.lines().count() >= 1 && past.contains("job 17"), "{past}");
+    assert_eq!(workspace.text("leases events --job 18"), "");
     let table = workspace.run("leases list --filter replanned=true");
     assert!(table.stdout.contains("replanned"), "{table:?}");
     let name = lease["name"].as_str().unwrap();

@@ -9465,8 +9465,9 @@ pub struct ClearFaultsReply {
 /// Where to resume, and which leases to watch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchReplansRequest {
-    /// `resume_token` of the last event received; empty: from now on. OUT_OF_RANGE with reason RESUME_TOKEN_EXPIRED if
-    /// later events are no longer kept: list the leases and start again.
+    /// `resume_token` of the last event received; empty: from now on; `start`: all events that are kept, and an idle one
+    /// after the last of them. OUT_OF_RANGE with reason RESUME_TOKEN_EXPIRED if later events are no longer kept: list the
+    /// leases and start again.
     #[prost(string, tag = "1")]
     pub resume_token: ::prost::alloc::string::String,
     /// `leases/…`; empty: all leases that the caller may see.

@@ -383,7 +383,7 @@ impl EventLog {
         self.shared.latest.subscribe()
     }
 
-    /// The number of the event with this token, the last one for none.
+    /// The number of the event with this token, the last one for none, and the one before all for [`START`].
     ///
     /// # Errors
     /// Events after it are not there any more.
@@ -392,10 +392,13 @@ impl EventLog {
         if resume_token.is_empty() {
             return Ok(log.head.last);
         }
+        let oldest = log.events.front().map_or(log.head.last + 1, |event| event.sequence());
+        if resume_token == START {
+            return Ok(oldest.saturating_sub(1));
+        }
         let (epoch, sequence) = resume_token.split_once('-').ok_or(Expired)?;
         let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| Expired);
         let (epoch, sequence) = (number(epoch)?, number(sequence)?);
-        let oldest = log.events.front().map_or(log.head.last + 1, |event| event.sequence());
         let known = log.head.has(epoch, sequence) && sequence.saturating_add(1) >= oldest;
         if known && token(epoch, sequence) == resume_token { Ok(sequence) } else { Err(Expired) }
     }
@@ -436,6 +439,9 @@ impl EventLog {
         self.shared.log.lock().events.iter().map(Arc::clone).collect()
     }
 }
+
+/// Stands for a token: all events that are kept.
+pub(crate) const START: &str = "start";
 
 fn token(epoch: u64, sequence: u64) -> String {
     format!("{epoch:016x}-{sequence:016x}")

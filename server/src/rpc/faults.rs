@@ -37,7 +37,7 @@ use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::peer::{Full, Host, Peer, Places};
-use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, Scope};
+use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, START, Scope};
 use crate::rpc::sources::{StoredNetworks, resolve_parts};
 use crate::rpc::status::{call_status, to_status};
 use crate::store::Records;
@@ -134,7 +134,8 @@ impl Faults for FaultsService {
         let full = |Full { of, limit }| failed(CallFailure::TooManyWatches { of, limit });
         let place = self.watches.take(peer).map_err(full)?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-        let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, sender };
+        let tells_of_end = request.resume_token == START;
+        let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, tells_of_end, sender };
         let drain = self.drain.clone();
         let watching = self.replanner.metrics().going_on("canopy_watchers", &[]);
         let task = tasks::spawn("watch-replans", async move {
@@ -160,6 +161,8 @@ struct Watch {
     request: WatchReplansRequest,
     /// The last event that was passed over or sent.
     position: u64,
+    /// Whether an idle event is due once all events were sent.
+    tells_of_end: bool,
     sender: mpsc::Sender<Result<ReplanEvent, Status>>,
 }
 
@@ -184,7 +187,8 @@ impl Watch {
             if !new.is_empty() {
                 continue;
             }
-            if time::timeout(IDLE_INTERVAL, latest.changed()).await.is_err() {
+            let is_end = std::mem::take(&mut self.tells_of_end);
+            if is_end || time::timeout(IDLE_INTERVAL, latest.changed()).await.is_err() {
                 let resume_token = events.token(self.position);
                 let event = Some(replan_event::Event::Idle(Idle {}));
                 self.send(ReplanEvent { resume_token, event, ..ReplanEvent::default() }).await?;

@@ -31,7 +31,8 @@ pub(crate) struct WatchArgs {
     /// Only leases of this job
     #[arg(long, value_name = "J")]
     job: Option<String>,
-    /// Begin after the event with this token, as an earlier watch showed it [default: from now on]
+    /// Begin after the event with this token, as an earlier watch showed it, or with all that are kept: `start` [default: from
+    /// now on]
     #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
     resume: String,
     /// End after this many events
@@ -47,7 +48,35 @@ pub(crate) struct WatchArgs {
     json: bool,
     #[command(flatten)]
     server: ServerArgs,
+    /// End with what is there: `canopy leases events`.
+    #[arg(skip)]
+    is_past: bool,
 }
+
+/// Arguments of `events`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EventsArgs {
+    /// Only this lease, such as leases/0000019abc012345
+    #[arg(long, value_name = "LEASE")]
+    lease: Option<String>,
+    /// Only leases of this job
+    #[arg(long, value_name = "J")]
+    job: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+impl From<EventsArgs> for WatchArgs {
+    fn from(EventsArgs { lease, job, json, server }: EventsArgs) -> Self {
+        Self { lease, job, resume: START.to_owned(), count: None, out: None, json, server, is_past: true }
+    }
+}
+
+/// In place of a token: all events that are kept.
+const START: &str = "start";
 
 /// JSON object of one event.
 #[derive(Default, Serialize)]
@@ -118,7 +147,7 @@ impl Watch<'_> {
     async fn follow(&mut self, session: &mut Session) -> Result<(), CallError> {
         let client = session.connection().shared().clone();
         let mut events = client.watch_replans(self.request.clone(), SILENCE_MAX).await?;
-        if !std::mem::replace(&mut self.is_told, true) {
+        if !std::mem::replace(&mut self.is_told, true) && !self.args.is_past {
             say("watching leases");
         }
         loop {
@@ -134,6 +163,10 @@ impl Watch<'_> {
             }
             session.forget_failures();
             self.request.resume_token = token;
+            // Nothing was to be said: all that there is was.
+            if self.args.is_past && line.is_none() {
+                return Ok(());
+            }
             if let Some(line) = line {
                 show(self.args, line).map_err(CallError::Here)?;
                 self.seen += 1;
@@ -155,7 +188,7 @@ fn beginning_after(failure: Failure, request: &WatchReplansRequest) -> Failure {
 
 fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
     if args.json {
-        return print_json("leases watch", &line);
+        return print_json(if args.is_past { "leases events" } else { "leases watch" }, &line);
     }
     if line.event == "expired" {
         let (time, lease, job) = (line.time.unwrap_or_default(), line.lease, line.job);
