@@ -153,7 +153,6 @@ function Origin({ plan, summary }: { plan: Plan; summary: PlanSummary | undefine
         ["Uses", summary && count(summary.hits)],
         ["Size in the cache", summary && bytes(summary.sizeBytes)],
         ["Topology hash", plan.topology && <code>{plan.topology.hash.slice(0, 32)}</code>],
-        ["Cache key", <code>{plan.contentKey.slice(0, 32)}</code>],
       ]} />
       {made.rejected.length > 0 && <Table label="Rejected schedules" rows={made.rejected} keyOf={(one) => one.algorithm + one.problem}
         columns={[{ head: "Rejected", cell: (one) => one.algorithm }, { head: "Check", cell: (one) => one.reason }, { head: "Problem", cell: (one) => one.problem }]} />}
