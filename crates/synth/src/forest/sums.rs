@@ -181,9 +181,6 @@ pub(crate) fn form(
     Ok(if is_faster { AllreduceForm::Trees } else { AllreduceForm::TwoPhases })
 }
 
-/// Terminals from which on a network with switches that is one piece has few trees, at hardly less than the rate.
-const LARGE_FROM: u32 = 512;
-
 /// Trees of total weight `rate`, which is at most the strength, with a list of sets that may make pieces of their own,
 /// and weights of roots by rank if these are not to be the centres.
 fn plan_at(
@@ -269,13 +266,6 @@ fn rooted_at(
     progress: &dyn Progress,
 ) -> Result<Rooted, SynthesisError> {
     let pieces = pieces::take_apart(lanes, rate, parts, stop)?;
-    let is_large = |piece: &pieces::Piece<'_>| {
-        piece.shape.terminal_count >= LARGE_FROM && piece.shape.node_count > piece.shape.terminal_count
-    };
-    let rate = match pieces.as_slice() {
-        [whole] if is_large(whole) => flat::near(&whole.shape, rate, lanes.rank_count, stop)?.unwrap_or(rate),
-        _ => rate,
-    };
     let solved = pieces::solve(&pieces, (rate, None), lanes.rank_count, stop, progress)?;
     rooting::root(lanes, glue::glue(lanes, &pieces, &solved, stop)?, weights, stop)
 }

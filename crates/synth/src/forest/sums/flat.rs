@@ -24,22 +24,39 @@ const FEWER_TRIED: u64 = 12;
 const KINDS_TRIED: usize = 8;
 const LOST_MOST: f64 = 1.0 / 256.0;
 
+/// Terminals from which on a network with switches that is one piece has few trees, at hardly less than the rate.
+const LARGE_FROM: u32 = 512;
+
+/// Demands on the trees of a piece besides its rate.
+#[derive(Clone, Copy)]
+pub(super) struct Demands {
+    /// Whether lanes carry whole trees of the rate.
+    pub(super) is_whole: bool,
+    /// Whether the piece is the whole network.
+    pub(super) is_alone: bool,
+}
+
 /// Directs the lanes so that all trees can be rooted at the terminal in the middle, removes the switches and packs.
 ///
-/// * **In.** A rate that the piece carries, and whether lanes carry whole trees of it. **Out.** Trees on links numbered as by [`Shape::links`]; `trees_per_root` of
+/// * **In.** A rate that the piece carries. **Out.** Trees on links numbered as by [`Shape::links`]; `trees_per_root` of
 ///   them stand for the rate. **Errors.** Stopped, too many trees or neighbours.
 /// * **Cost.** That of a broadcast forest.
 pub(super) fn solve(
     piece: &Piece<'_>,
     rate: Fraction,
-    is_whole: bool,
+    Demands { is_whole, is_alone }: Demands,
     rank_count: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     let shape = &piece.shape;
     let root = middle(shape);
-    let few = if is_whole { None } else { few_trees(shape, rate, root, rank_count, stop)? };
+    let mut few = if is_whole { None } else { few_trees(shape, rate, root, rank_count, stop)? };
+    // Other pieces would have to carry the lower rate, too.
+    let is_large = shape.terminal_count >= LARGE_FROM && shape.node_count > shape.terminal_count;
+    if few.is_none() && is_alone && is_large {
+        few = near_trees(shape, rate, root, rank_count, stop)?;
+    }
     let directed = match few {
         Some(directed) => directed,
         None => {
@@ -157,20 +174,17 @@ fn whole_trees(
     Ok(Directed::fill(shape, &found, 1, &rooms, trees * u64::try_from(factor).unwrap_or(1)))
 }
 
-/// A rate that is hardly lower, at which a few trees fit; `None` if there is none, or a few fit at this one.
+/// A few trees at a rate that is lower by less than [`LOST_MOST`]; `None` if there are none.
 ///
-/// To remove hundreds of switches between a thousand terminals takes half a minute where a lane carries part of a tree.
+/// Removing hundreds of switches between a thousand terminals takes half a minute where a lane carries part of a tree.
 /// **Cost.** A test for each few trees and each kind of lane.
-pub(super) fn near(
+fn near_trees(
     shape: &Shape,
     rate: Fraction,
+    root: u32,
     rank_count: u32,
     stop: &dyn Stop,
-) -> Result<Option<Fraction>, SynthesisError> {
-    let root = middle(shape);
-    if few_trees(shape, rate, root, rank_count, stop)?.is_some() {
-        return Ok(None);
-    }
+) -> Result<Option<Directed>, SynthesisError> {
     let mut capacities: Vec<u64> =
         shape.lanes.iter().map(|lane| lane.capacity).filter(|&capacity| capacity > 0).collect();
     capacities.sort_unstable();
@@ -188,8 +202,8 @@ pub(super) fn near(
     rates.sort_unstable_by_key(|&(rate, trees)| (std::cmp::Reverse(rate), trees));
     rates.dedup();
     for (lower, trees) in rates {
-        if whole_trees(shape, (lower, trees), root, rank_count, stop)?.is_some() {
-            return Ok(Some(lower));
+        if let Some(directed) = whole_trees(shape, (lower, trees), root, rank_count, stop)? {
+            return Ok(Some(directed));
         }
     }
     Ok(None)

@@ -299,7 +299,10 @@ pub(super) fn solve(
             let fits = |found: &RoutedTrees| whole.is_none_or(|count| count.is_multiple_of(found.trees_per_root));
             let found = match star::solve(&piece.shape, rate, tree_count)?.filter(fits) {
                 Some(found) => found,
-                None => flat::solve(piece, rate, whole.is_some(), rank_count, stop, progress)?,
+                None => {
+                    let demands = flat::Demands { is_whole: whole.is_some(), is_alone: is_alone && whole.is_none() };
+                    flat::solve(piece, rate, demands, rank_count, stop, progress)?
+                }
             };
             if done == 0 && whole.is_none() {
                 tree_count = found.trees_per_root;
