@@ -53,13 +53,13 @@ pub(crate) fn best(search: &mut Search<'_>) -> Result<Fitted, PlanError> {
     if !rivals::is_open(&case) || !(case.request.is_size_stated() || by_latency) {
         return Ok(fitted);
     }
-    let field = Field::of(&case, &fitted.attempt);
-    let timer = Timer::of(&case);
-    if !field.is_timed {
+    if !rivals::is_timed(&fitted.attempt) {
         let is_worth = is_slowed(&case, &fitted.attempt) && case.request.is_size_stated();
-        let note = if is_worth { note::of_all(&case, &field) } else { None };
+        let note = if is_worth { note::of_all(&case, &Field::of(&case)) } else { None };
         return Ok(Fitted { note, ..fitted });
     }
+    let field = Field::of(&case);
+    let timer = Timer::of(&case);
     let time = match timer.time_ps(&fitted.attempt) {
         Err(failure) if failure.fault().is_some() => {
             // It is checked all the same, and any other would be compared with a time that is not known.

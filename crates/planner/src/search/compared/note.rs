@@ -10,8 +10,7 @@ const PART: u64 = 100;
 /// That no plan of a field was compared, as this one is too large to simulate; nothing where the size of messages is not stated.
 pub(super) fn of_all(case: &Case<'_>, field: &Field) -> Option<Warning> {
     let names: Vec<&str> = field.rivals.iter().map(|rival| rival.algorithm.name()).collect();
-    let (last, others) = names.split_last()?;
-    let listed = if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) };
+    let listed = listed(&names)?;
     let text = |ranks, size| {
         format!(
             "the plan is too large to simulate at {ranks} ranks and {size} bytes, so {listed} may be faster there; set \
@@ -25,11 +24,8 @@ pub(super) fn of_all(case: &Case<'_>, field: &Field) -> Option<Warning> {
 pub(super) fn of(case: &Case<'_>, left: &[(Rival, u64)], time_ps: u64) -> Option<Warning> {
     let worth = left.iter().filter(|(_, least_ps)| time_ps.saturating_sub(*least_ps) >= time_ps / PART);
     let names: Vec<&str> = worth.map(|(rival, _)| rival.algorithm.name()).collect();
-    let (last, others) = names.split_last()?;
-    let (listed, were) = match others {
-        [] => ((*last).to_owned(), "was"),
-        _ => (format!("{} and {last}", others.join(", ")), "were"),
-    };
+    let listed = listed(&names)?;
+    let were = if names.len() == 1 { "was" } else { "were" };
     let text = |ranks, size| {
         format!(
             "{listed} {were} not compared at {ranks} ranks and {size} bytes: that takes too long; \
@@ -37,6 +33,12 @@ pub(super) fn of(case: &Case<'_>, left: &[(Rival, u64)], time_ps: u64) -> Option
         )
     };
     said(case, text)
+}
+
+/// Names as words of a sentence; `None` for none.
+fn listed(names: &[&str]) -> Option<String> {
+    let (last, others) = names.split_last()?;
+    Some(if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) })
 }
 
 fn said(case: &Case<'_>, text: impl Fn(u32, u64) -> String) -> Option<Warning> {

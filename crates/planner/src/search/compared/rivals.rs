@@ -35,8 +35,16 @@ pub(super) struct Field {
     pub(super) rivals: Vec<Rival>,
     /// Messages that follow one another in any plan.
     pub(super) messages_min: u32,
-    /// Whether the plan is small enough to be simulated.
-    pub(super) is_timed: bool,
+}
+
+/// Whether a plan is small enough to be simulated.
+pub(super) fn is_timed(attempt: &Attempt) -> bool {
+    let transfers = match (&attempt.plan.schedule.shape, &attempt.graph) {
+        (Shape::Forest(_) | Shape::Stages(_) | Shape::Orbits(_), Some(graph)) => graph.transfers.len(),
+        (Shape::Flow(flow), _) => flow.hops.len(),
+        _ => usize::MAX,
+    };
+    transfers <= TRANSFERS_MAX
 }
 
 /// The work that may still be done.
@@ -51,14 +59,9 @@ pub(super) fn is_open(case: &Case<'_>) -> bool {
 impl Field {
     /// What the network's family has, messages straight to their receivers, what plans on any network, then the
     /// textbook's and what takes longer.
-    pub(super) fn of(case: &Case<'_>, attempt: &Attempt) -> Self {
+    pub(super) fn of(case: &Case<'_>) -> Self {
         let (topology, kind) = (&case.prepared.topology, case.request.kind);
         let ranks = topology.rank_count();
-        let transfers = match (&attempt.plan.schedule.shape, &attempt.graph) {
-            (Shape::Forest(_) | Shape::Stages(_) | Shape::Orbits(_), Some(graph)) => graph.transfers.len(),
-            (Shape::Flow(flow), _) => flow.hops.len(),
-            _ => usize::MAX,
-        };
         let is_direct = topology.nodes().len() == ranks as usize;
         let scale = Scale { ranks: ranks.into(), links: topology.links().len() as u64, kind };
         let placed = |algorithm: Algorithm| {
@@ -87,7 +90,7 @@ impl Field {
             steps_min: steps_min(algorithm, kind, ranks).max(messages_min),
             work,
         };
-        Self { rivals: listed.map(rival).collect(), messages_min, is_timed: transfers <= TRANSFERS_MAX }
+        Self { rivals: listed.map(rival).collect(), messages_min }
     }
 
     /// The work that is done at most.
