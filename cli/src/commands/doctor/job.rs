@@ -1,5 +1,5 @@
-//! What a log says of a job that nobody asks about plans for: where it runs, what carries its data, what its variables forbid,
-//! what the runtime warns of, and where to look for a gain.
+//! Checks of a job without plans, by its log: machines, networks, variables that take something from the library, warnings, and
+//! the way to a gain.
 
 use canopy_bundle::Runtime;
 
@@ -16,7 +16,7 @@ const WARNINGS_MAX: usize = 8;
 struct Setting {
     name: &'static str,
     matters: Matters,
-    /// What follows `NAME is VALUE: `.
+    /// Rest of the sentence `NAME is VALUE: …`.
     effect: &'static str,
     help: &'static str,
 }
@@ -27,7 +27,7 @@ enum Matters {
     Always,
     /// 0.
     IfOff,
-    /// A number above 0.
+    /// 1.
     IfOn,
 }
 
@@ -100,7 +100,7 @@ const REMEDIES: [(&str, &str); 12] = [
     ("driver", "update the driver of the GPUs, or take a library for its release of CUDA"),
 ];
 
-/// Says all that.
+/// Makes all checks of this module.
 pub(super) fn report(checks: &mut Checks, environment: &Environment, log: Option<&Log>, running: Option<&Running>) {
     let Some(log) = log else {
         settings(checks, environment, &[]);
@@ -144,7 +144,7 @@ fn place(checks: &mut Checks, log: &Log) {
     checks.ok("job", format!("{ranks}{}{}", each.unwrap_or_default(), channels.unwrap_or_default()));
 }
 
-/// What carries the data of the job, and what could.
+/// Checks the networks that carry the data of the job.
 fn carriers(checks: &mut Checks, environment: &Environment, log: &Log) {
     const CHECK: &str = "network";
     let is_set = |name: &str| environment.number(name).is_some_and(|value| value > 0);
@@ -178,7 +178,7 @@ fn carriers(checks: &mut Checks, environment: &Environment, log: &Log) {
     }
 }
 
-/// What variables take from the library: those of these names, or all.
+/// Notes variables that take something from the library: those of these names, or all.
 pub(super) fn settings(checks: &mut Checks, environment: &Environment, names: &[&str]) {
     for Setting { name, matters, effect, help } in &SETTINGS {
         let is_asked = names.is_empty() || names.contains(name);
@@ -194,7 +194,7 @@ pub(super) fn settings(checks: &mut Checks, environment: &Environment, names: &[
     }
 }
 
-/// Where to look for what the job can gain.
+/// Names the commands that compute what the job can gain.
 fn gain(checks: &mut Checks, environment: &Environment, log: &Log) {
     let dump = environment.get("NCCL_TOPO_DUMP_FILE").map(shown);
     let boxes = machines(log).filter(|&machines| machines > 1);
@@ -220,7 +220,7 @@ mod tests {
     use super::super::runtime;
     use super::*;
 
-    /// What is said of a log of these lines of NCCL.
+    /// Checks of a log with these lines of NCCL.
     fn said(lines: &[&str]) -> Vec<(Outcome, String)> {
         let lines: Vec<String> = lines.iter().map(|line| format!("gpu1:5:8 [0] NCCL INFO {line}")).collect();
         let text = format!("NCCL version 2.27.3+cuda12.4\n{}", lines.join("\n"));

@@ -55,7 +55,7 @@ pub(super) struct Log {
     pub(super) other_warnings: BTreeSet<String>,
     /// Machines that write, by the names before their lines.
     pub(super) hosts: BTreeSet<String>,
-    /// By what machines are joined: `IB`, `Socket`, or the name of a plug-in.
+    /// Network between machines: `IB`, `Socket`, or the name of a plug-in.
     pub(super) network: Option<String>,
     /// Connections between ranks by what carries them: `P2P`, `SHM`, `NET/IB`, `NET/IB/GDRDMA`.
     pub(super) carriers: BTreeMap<String, u64>,

@@ -59,16 +59,24 @@ pub(super) fn running(log: &Log) -> Option<Running> {
 
 /// Whether variables name plans, or advice.
 pub(super) fn names_plans(environment: &Environment) -> bool {
-    const NAMES: [&str; 7] = [
-        "MSCCL_XML_FILES",
-        "MSCCL_CONFIG",
-        "MSCCL_ALGO_DIR",
-        "MSCCLPP_EXECUTION_PLAN_DIR",
-        "NCCL_TUNER_CONFIG_FILE",
-        "NCCL_TUNER_PLUGIN",
-        "CANOPY_JOB_DIR",
-    ];
-    NAMES.iter().any(|name| environment.get(name).is_some())
+    environment.get("CANOPY_JOB_DIR").is_some() || by_variable(environment, None).is_some()
+}
+
+/// The runtime whose variables name plans, or advice; `loaded` is the one that the job loaded.
+fn by_variable(environment: &Environment, loaded: Option<Runtime>) -> Option<Runtime> {
+    let is_set = |name: &str| environment.get(name).is_some();
+    let by_folder = || match loaded {
+        Some(Runtime::RcclMsccl) => Runtime::RcclMsccl,
+        _ if is_set("RCCL_MSCCL_ENABLE") || is_set("RCCL_MSCCL_FORCE_ENABLE") => Runtime::RcclMsccl,
+        _ => Runtime::MscclExecutor,
+    };
+    match () {
+        () if is_set("MSCCL_XML_FILES") || is_set("MSCCL_CONFIG") => Some(Runtime::Msccl),
+        () if is_set("MSCCL_ALGO_DIR") => Some(by_folder()),
+        () if is_set("MSCCLPP_EXECUTION_PLAN_DIR") => Some(Runtime::Mscclpp08),
+        () if is_set("NCCL_TUNER_CONFIG_FILE") || is_set("NCCL_TUNER_PLUGIN") => Some(Runtime::Nccl),
+        () => None,
+    }
 }
 
 /// The runtime that the plans are for: as the manifest says, as the variables say, as the files look.
@@ -77,20 +85,7 @@ pub(super) fn planned(environment: &Environment, plans: Option<&Plans>, running:
     if let Some(runtime) = manifest.and_then(|manifest| manifest.profile.parse().ok()) {
         return Some(runtime);
     }
-    let is_set = |name: &str| environment.get(name).is_some();
     let loaded = running.and_then(|running| running.runtime);
-    let by_folder = || match loaded {
-        Some(Runtime::RcclMsccl) => Runtime::RcclMsccl,
-        _ if is_set("RCCL_MSCCL_ENABLE") || is_set("RCCL_MSCCL_FORCE_ENABLE") => Runtime::RcclMsccl,
-        _ => Runtime::MscclExecutor,
-    };
-    let by_variable = || match () {
-        () if is_set("MSCCL_XML_FILES") || is_set("MSCCL_CONFIG") => Some(Runtime::Msccl),
-        () if is_set("MSCCL_ALGO_DIR") => Some(by_folder()),
-        () if is_set("MSCCLPP_EXECUTION_PLAN_DIR") => Some(Runtime::Mscclpp08),
-        () if is_set("NCCL_TUNER_CONFIG_FILE") || is_set("NCCL_TUNER_PLUGIN") => Some(Runtime::Nccl),
-        () => None,
-    };
     let first = plans.and_then(|plans| plans.paths.first()).map(|path| path.as_path());
     let of_format = |format: Format| match (format, loaded) {
         (Format::MscclXml, Some(loaded)) if loaded.msccl_profile().is_some() => Some(loaded),
@@ -101,7 +96,7 @@ pub(super) fn planned(environment: &Environment, plans: Option<&Plans>, running:
         (Format::Json | Format::RoutesXml, _) => None,
     };
     let by_file = || first.and_then(|path: &Path| format_at(path)).and_then(of_format);
-    by_variable().or_else(by_file).or_else(|| loaded.filter(|runtime| runtime.rules().is_some()))
+    by_variable(environment, loaded).or_else(by_file).or_else(|| loaded.filter(|runtime| runtime.rules().is_some()))
 }
 
 /// Compares the two; without a word of plans, says which runtime it is.
