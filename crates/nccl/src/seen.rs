@@ -166,10 +166,10 @@ fn is_machine(topology: &Topology, boxes: &[Option<u32>]) -> bool {
         let number = id.get(..3).filter(|word| word.eq_ignore_ascii_case("gpu")).and(id.get(3..));
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    let ranks = topology.nodes().iter().filter(|node| node.kind == NodeKind::Compute);
+    let mut ranks = topology.nodes().iter().filter(|node| node.kind == NodeKind::Compute);
     topology.rank_count() <= GPUS_MOST
         && boxes.iter().all(Option::is_none)
-        && ranks.clone().all(|node| is_gpu(&node.id) && node.attributes.host.is_none())
+        && ranks.all(|node| is_gpu(&node.id) && node.attributes.host.is_none())
 }
 
 /// Links of a machine, rates in MB/s.

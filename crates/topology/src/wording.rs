@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_saphyr::{Error, MessageFormatter as _, UserMessageFormatter};
 
-use crate::spelling::closest;
+use crate::spelling::did_you_mean;
 
 /// Rust's names of what is expected, and plain ones. The first row that the name begins with counts.
 const EXPECTED: [(&str, &str); 15] = [
@@ -115,10 +115,8 @@ fn nearest(word: &str, options: &str) -> String {
         .map(plain)
         .filter(|option| !option.is_empty() && option != "or")
         .collect();
-    match closest(&word, options.iter().map(String::as_str)) {
-        Some(option) => format!("; did you mean `{option}`?"),
-        None => String::new(),
-    }
+    let hint = did_you_mean(&word, options.iter().map(String::as_str), "");
+    if hint.is_empty() { hint } else { format!("; {hint}") }
 }
 
 #[cfg(test)]

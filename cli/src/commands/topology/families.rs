@@ -1,6 +1,6 @@
 //! `canopy topology families`: what expressions can name.
 
-use canopy_topology::{COMMON_KEYS, FamilyUsage, closest, families, key_meaning, same_word};
+use canopy_topology::{COMMON_KEYS, FamilyUsage, did_you_mean, families, key_meaning, same_word};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -27,10 +27,8 @@ fn named(name: &str) -> Result<FamilyUsage, Failure> {
     // An expression names a family, too.
     let word = name.split(':').next().unwrap_or(name);
     families().find(|family| same_word(family.name, word)).ok_or_else(|| {
-        let help = match closest(word, families().map(|family| family.name)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`canopy topology families` lists all".to_owned(),
-        };
+        let names = families().map(|family| family.name);
+        let help = did_you_mean(word, names, "`canopy topology families` lists all");
         Failure::input(format!("no family is called `{word}`")).help(help)
     })
 }
