@@ -47,8 +47,7 @@ if [ -n "${CANOPY_BUILT-}" ]; then
     built=$(realpath "$CANOPY_BUILT")
 else
     # The server as the command has it inside, so that it is compiled once for both.
-    cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy \
-        --no-default-features --features canopy-cli/default,canopy-server/redb
+    cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy
     cargo build --locked --release --package canopy-mpi-openmpi --package canopy-mpi-mpich
     built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")/release
 fi

@@ -1,5 +1,6 @@
-//! The wire interface of canopy: messages, client and server stubs of package `canopy.v1`, generated from the
-//! `.proto` files beside this crate into `generated`, where a test keeps them alike. It holds no logic.
+//! The wire interface of canopy: messages of package `canopy.v1`, generated from the
+//! `.proto` files beside this crate into `generated`, where a test keeps them alike, with the stubs of its calls
+//! behind the features `client` and `server`. It holds no logic.
 
 /// Package `canopy.v1`. The comments are those of the `.proto` files.
 #[expect(

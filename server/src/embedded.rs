@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use canopy_service::SocketPath;
 use tokio::sync::oneshot;
 
 use crate::ops::config::Options;
 use crate::ops::statistics::Statistics;
 use crate::server::{RunError, Server, StartError};
-use crate::socket::SocketPath;
 use crate::tasks::{self, Task};
 
 /// A running server in this process. Dropping it stops the server at once; [`EmbeddedServer::stop`] shuts it down in

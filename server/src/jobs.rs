@@ -1,7 +1,6 @@
 //! Waiting and running jobs: the queue, its workers, the journal of both, and the history of ended jobs.
 
 pub(crate) mod answers;
-pub(crate) mod asked;
 pub(crate) mod computing;
 mod elsewhere;
 pub(crate) mod job;

@@ -12,7 +12,6 @@ mod access;
 mod around;
 mod audit;
 mod call;
-mod clock;
 mod command;
 mod credentials;
 mod drain;
@@ -26,8 +25,6 @@ mod ops;
 mod peer;
 mod process;
 mod quota;
-#[cfg(test)]
-mod random;
 mod reading;
 mod replan;
 mod rpc;
@@ -38,6 +35,10 @@ mod tasks;
 mod tenant;
 mod trace;
 mod uploads;
+
+use canopy_store::clock;
+#[cfg(test)]
+use canopy_store::random;
 
 pub use access::{AccessError, AccessOptions};
 pub use audit::{AuditOptions, WhenUnwritable};
@@ -58,7 +59,7 @@ pub use listener::{TlsError, TlsFiles};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use ops::config::{
     AdminListen, AuditFolder, ConfigError, DurationError, Lifetime, Options, ServerFlags, ServerRole, Settings, Time,
-    WhenAway, data_dir_default, parse_duration, print_effective, print_sample, socket_path,
+    WhenAway, parse_duration, print_effective, print_sample,
 };
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
@@ -66,12 +67,8 @@ pub use process::{ServeError, run_server};
 pub use quota::OverQuota;
 pub use replan::ReplanOptions;
 pub use server::{RunError, Server, StartError};
-pub use socket::SocketPath;
 pub use store::{
-    ArchiveCounts, ArchiveError, ArchiveKey, ArchiveTrust, ArchiveWriter, ArchivedRecord, CheckReport, DamagedRecord,
-    Durability, Eviction, JobEnd, Lookup, MemoryStore, Migration, Opened, Others, Pending, PlanSummary, RecordOptions,
-    Records, Recovery, Repair, Space, Staging, StatedCollective, Store, StoreEngine, StoreError, Upkeep, Usage,
-    check_store, decode_record, encode_record, open_shared_store, open_store, pending_migration, read_archive,
-    receive_archive, write_archive,
+    ArchiveCounts, ArchiveError, ArchiveKey, ArchiveTrust, ArchiveWriter, JobEnd, Others, Staging, open_shared_store,
+    read_archive, receive_archive, write_archive,
 };
 pub use tenant::IsolatedTenant;

@@ -22,7 +22,8 @@ use crate::ops::config::{ConfigError, ServerFlags};
 use crate::replan::EventLog;
 use crate::store::{
     ArchiveCounts, ArchiveError, ArchiveKey, ArchivedRecord, CheckReport, Opened, PlanSummary, Recovery, Repair, Space,
-    Store, StoreEngine, StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
+    Store, StoreError, check_store, convert_from_redb, is_of_redb, open_store, pending_migration, read_archive,
+    write_archive,
 };
 
 /// Keys read at a time.
@@ -31,7 +32,7 @@ const PAGE: usize = 256;
 /// Spaces that hang together: what some of them say of others holds for all of a store, or for none.
 const OF_LEASES: [Space; 3] = [Space::Replans, Space::Faults, Space::Leases];
 
-/// Work on the data directory (`--data-dir`, `--store-engine`), or on the database that servers share (`--database`),
+/// Work on the data directory (`--data-dir`), or on the database that servers share (`--database`),
 /// while no server uses it.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum MaintenanceCommand {
@@ -71,10 +72,9 @@ pub enum MaintenanceCommand {
     },
 }
 
-/// A data directory and its engine, or the database in their place.
+/// A data directory, or the database in its place.
 struct Place {
     directory: PathBuf,
-    engine: StoreEngine,
     shared: Option<SharedPlace>,
 }
 
@@ -102,7 +102,7 @@ impl Place {
     /// Opens the store of the directory for reading alone: one that would be changed first is refused.
     fn open_to_read(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
         self.must_exist()?;
-        if pending_migration(&self.directory, self.engine)?.is_some() {
+        if pending_migration(&self.directory)?.is_some() {
             return Err(MaintenanceError::OldStore { directory: self.directory.clone() });
         }
         let mut opened = self.open_directory(output)?;
@@ -134,7 +134,7 @@ impl Place {
     }
 
     fn open_directory(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
-        let opened = open_store(&self.directory, self.engine)?;
+        let opened = open_store(&self.directory)?;
         if let Some(done) = &opened.migration {
             let (from, to, records, left) = (done.from, done.to, done.records, done.left_behind);
             writeln!(
@@ -231,8 +231,8 @@ impl MaintenanceError {
             Self::Store(
                 StoreError::OpenToAll { .. }
                 | StoreError::Version { .. }
-                | StoreError::OtherEngine { .. }
-                | StoreError::NotBuilt { .. },
+                | StoreError::OfRedb { .. }
+                | StoreError::OldRedb { .. },
             ) => 2,
             Self::Store(_) | Self::Output(_) => 4,
         }
@@ -261,7 +261,7 @@ pub fn run_maintenance(
     let options = flags.into_options()?;
     let connections = options.database_connections.get();
     let shared = options.database.map(|address| SharedPlace::new(address, connections)).transpose()?;
-    let place = Place { directory: options.data_dir, engine: options.store_engine, shared };
+    let place = Place { directory: options.data_dir, shared };
     match command {
         MaintenanceCommand::Fsck { repair } => fsck(&place, if *repair { Repair::Fix } else { Repair::Report }, output),
         MaintenanceCommand::Backup { file } => backup(&place, file, output),
@@ -281,7 +281,11 @@ fn migrate(place: &Place, dry_run: bool, output: &mut dyn Write) -> Result<(), M
     }
     if dry_run {
         place.must_exist()?;
-        let pending = pending_migration(&place.directory, place.engine)?;
+        if is_of_redb(&place.directory) {
+            writeln!(output, "would convert the data directory from redb to sled")?;
+            return Ok(());
+        }
+        let pending = pending_migration(&place.directory)?;
         match pending {
             None => writeln!(output, "nothing to do")?,
             Some(pending) => writeln!(
@@ -292,8 +296,13 @@ fn migrate(place: &Place, dry_run: bool, output: &mut dyn Write) -> Result<(), M
         }
         return Ok(());
     }
+    let converted = convert_from_redb(&place.directory)?;
+    if let Some(database) = &converted {
+        let database = database.display();
+        writeln!(output, "the data directory is of sled from now on; {database} is no longer read and may be deleted")?;
+    }
     let opened = place.open(output)?;
-    if opened.migration.is_none() && opened.moved_aside.is_none() {
+    if converted.is_none() && opened.migration.is_none() && opened.moved_aside.is_none() {
         writeln!(output, "nothing to do")?;
     }
     fail_if_moved_aside(opened)

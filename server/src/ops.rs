@@ -2,7 +2,6 @@
 
 pub(crate) mod admin;
 pub(crate) mod config;
-pub(crate) mod machine;
 pub(crate) mod notify;
 pub(crate) mod observed;
 pub(crate) mod reload;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use canopy_service::SocketPath;
 use hyper::body::Incoming;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
@@ -49,7 +50,7 @@ use crate::rpc::store_check::AllSpaces;
 use crate::rpc::timeout::Timeout;
 use crate::rpc::web::web;
 use crate::rpc::{PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
-use crate::socket::{self, SocketPath};
+use crate::socket;
 use crate::store::receipts::{ReceiptOptions, Receipts};
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{Others, Space, Store, StoreError, Upkeep};
@@ -100,7 +101,7 @@ impl Ports {
             None => Ok(None),
         };
         let (tcp, admin) = (bind(options.listen).await?, bind(options.admin_listen).await?);
-        let socket_name = || crate::ops::config::socket_path(&options.data_dir).display().to_string();
+        let socket_name = || canopy_service::socket_path(&options.data_dir).display().to_string();
         let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
         let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
         let for_users = |path: &PathBuf| socket::bind_for_users(path).map_err(listen_error(path.display().to_string()));
@@ -179,7 +180,7 @@ impl Server {
         options.validate()?;
         let credentials = Credentials::read(options.access.clone(), options.tls.clone())?;
         clock::resume(&options.data_dir);
-        let opened = open(&options).await?;
+        let (opened, others) = open(&options).await?;
         let space = |space| Arc::clone(opened.space(space));
         let ports = Ports::bind(&options).await?;
         let metrics = if ports.admin.is_some() { Metrics::on() } else { Metrics::off() };
@@ -192,7 +193,9 @@ impl Server {
         let spaces =
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
         let planner = planner(&options, space(Space::Schedules));
-        let jobs = jobs_of(&options, &opened, (store, planner), (&accounts, &credentials.access), &metrics).await?;
+        let jobs =
+            jobs_of(&options, (&opened, others.as_ref()), (store, planner), (&accounts, &credentials.access), &metrics)
+                .await?;
         let replanner = {
             let bases = Bases::new(topologies.clone(), options.limits);
             let (queue, records) = (jobs.queue.clone(), jobs.records.clone());
@@ -214,12 +217,11 @@ impl Server {
             reloads: Reloads::new(credentials.clone(), metrics.clone()),
             clusters: space(Space::Clusters),
             spaces: AllSpaces(Space::ALL.map(|one| (one, space(one))).into()),
-            others: opened.others.clone(),
+            others: others.clone(),
         };
         if options.lifetime == Lifetime::Daemon {
             warm_up(&jobs).await;
         }
-        let others = opened.others;
         let _follower = others.as_ref().map(|others| tasks::spawn("follower", follow_others(others.news(), &shared)));
         let planner_count = if options.role == ServerRole::Api { 0 } else { options.worker_count.get() };
         let workers = Workers::start(&jobs, planner_count).map_err(StartError::Threads)?;

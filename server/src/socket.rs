@@ -1,55 +1,13 @@
 //! The Unix sockets: that in the data directory, which is its owner's alone, and one for all users of the machine.
-//!
-//! A socket's address holds only some hundred bytes of path. Where a data directory's path is longer, or no UTF-8, the
-//! socket is reached through an open handle of the directory instead (Linux).
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use canopy_service::SocketPath;
 use tokio::net::UnixListener;
-
-use crate::ops::config::socket_path;
-
-/// Longest path, in bytes, that every Unix has room for in a socket's address.
-const PATH_BYTES_MAX: usize = 100;
-
-/// A path that leads to the socket of a data directory and fits a socket's address, while this lives.
-#[derive(Debug)]
-pub struct SocketPath {
-    path: PathBuf,
-    _directory: Option<File>,
-}
-
-impl SocketPath {
-    /// A usable path to the socket of this data directory, whether the socket exists or not.
-    ///
-    /// # Errors
-    /// The directory cannot be opened.
-    pub fn of(data_dir: &Path) -> io::Result<Self> {
-        let path = socket_path(data_dir);
-        // The transport of the client takes texts only.
-        if path.as_os_str().len() <= PATH_BYTES_MAX && path.to_str().is_some() {
-            return Ok(Self { path, _directory: None });
-        }
-        #[cfg(target_os = "linux")]
-        {
-            use std::os::fd::AsRawFd as _;
-            let directory = File::open(data_dir)?;
-            let path = socket_path(Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())));
-            Ok(Self { path, _directory: Some(directory) })
-        }
-        #[cfg(not(target_os = "linux"))]
-        Err(io::Error::new(io::ErrorKind::InvalidFilename, "the path of the data directory is too long for a socket"))
-    }
-
-    /// The path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
 
 /// Listens on the socket of a data directory that this process has locked; a socket that is there is a leftover.
 pub(crate) fn bind(socket: &SocketPath) -> io::Result<UnixListener> {
@@ -102,9 +60,9 @@ mod tests {
             let data_dir = base.path().join(std::ffi::OsStr::from_bytes(name));
             fs::create_dir(&data_dir).unwrap();
             let socket = SocketPath::of(&data_dir).unwrap();
-            assert!(socket.path().to_str().is_some_and(|path| path.len() <= PATH_BYTES_MAX));
+            assert!(socket.path().to_str().is_some_and(|path| path.len() <= 100));
             let listener = bind(&socket).unwrap();
-            assert!(socket_path(&data_dir).exists());
+            assert!(canopy_service::socket_path(&data_dir).exists());
             let other = SocketPath::of(&data_dir).unwrap();
             let (connected, accepted) = tokio::join!(tokio::net::UnixStream::connect(other.path()), listener.accept());
             assert!(connected.is_ok() && accepted.is_ok());

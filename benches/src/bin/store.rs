@@ -7,7 +7,8 @@ use std::path::Path;
 
 use canopy_benches::{disk_bytes, print_table, timed};
 use canopy_proto::v1::{Artifact, Plan};
-use canopy_server::{PlanKey, Records, Space, StoreEngine, StoredPlan, open_store};
+use canopy_server::{PlanKey, StoredPlan};
+use canopy_store::{Records, Space, open_store};
 
 /// Bytes of a plan that is overwritten.
 const LARGE_BYTES: usize = 2_000_000;
@@ -20,37 +21,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plans = arguments.next().transpose()?.unwrap_or(100_000);
     // Plans that live while they are overwritten.
     let live = arguments.next().transpose()?.unwrap_or(100).max(1);
-    let mut rows = Vec::new();
-    for engine in [StoreEngine::Sled, StoreEngine::Redb] {
-        let folder = tempfile::tempdir()?;
-        let (disk, writing) = overwritten(folder.path(), engine, overwrites, live)?;
-        let ratio = disk as f64 / (live * LARGE_BYTES as u64) as f64;
-        let folder = tempfile::tempdir()?;
-        let (open, first) = opened(folder.path(), engine, plans)?;
-        rows.push([
-            engine.name().to_owned(),
-            format!("{:.1} MB", disk as f64 / 1e6),
-            format!("{ratio:.2}"),
-            format!("{:.2} ms", writing.as_secs_f64() * 1e3 / overwrites.max(1) as f64),
-            format!("{:.0} ms", open.as_secs_f64() * 1e3),
-            format!("{:.0} ms", first.as_secs_f64() * 1e3),
-        ]);
-    }
+    let folder = tempfile::tempdir()?;
+    let (disk, writing) = overwritten(folder.path(), overwrites, live)?;
+    let ratio = disk as f64 / (live * LARGE_BYTES as u64) as f64;
+    let folder = tempfile::tempdir()?;
+    let (open, first) = opened(folder.path(), plans)?;
+    let row = [
+        format!("{:.1} MB", disk as f64 / 1e6),
+        format!("{ratio:.2}"),
+        format!("{:.2} ms", writing.as_secs_f64() * 1e3 / overwrites.max(1) as f64),
+        format!("{:.0} ms", open.as_secs_f64() * 1e3),
+        format!("{:.0} ms", first.as_secs_f64() * 1e3),
+    ];
     let disk = format!("disk after {overwrites} writes of 2 MB to {live} plans");
     let open = format!("open with {plans} plans");
-    print_table(["engine", &disk, "÷ live data", "per write", &open, "usage known after"], &rows);
+    print_table([&disk, "÷ live data", "per write", &open, "usage known after"], &[row]);
     Ok(())
 }
 
 /// Overwrites a few large plans many times; what the disk holds when it is closed, and how long the writes took.
-fn overwritten(
-    folder: &Path,
-    engine: StoreEngine,
-    overwrites: u64,
-    live: u64,
-) -> Result<(u64, std::time::Duration), Box<dyn Error>> {
+fn overwritten(folder: &Path, overwrites: u64, live: u64) -> Result<(u64, std::time::Duration), Box<dyn Error>> {
     let (result, writing) = timed(|| -> Result<(), Box<dyn Error>> {
-        let records = Records::new(open_store(folder, engine)?.into_space(Space::Plans));
+        let records = Records::new(open_store(folder)?.into_space(Space::Plans));
         for round in 0..overwrites {
             let key = key(round % live);
             records.put(&key, &plan(&key, round, LARGE_BYTES))?;
@@ -62,18 +54,14 @@ fn overwritten(
 }
 
 /// Fills a store, closes it, and opens it again: the time to open, and the time to know how full it is.
-fn opened(
-    folder: &Path,
-    engine: StoreEngine,
-    plans: u64,
-) -> Result<(std::time::Duration, std::time::Duration), Box<dyn Error>> {
-    let records = Records::new(open_store(folder, engine)?.into_space(Space::Plans));
+fn opened(folder: &Path, plans: u64) -> Result<(std::time::Duration, std::time::Duration), Box<dyn Error>> {
+    let records = Records::new(open_store(folder)?.into_space(Space::Plans));
     for number in 0..plans {
         let key = key(number);
         records.put(&key, &plan(&key, number, SMALL_BYTES))?;
     }
     drop(records);
-    let (opened, open) = timed(|| open_store(folder, engine));
+    let (opened, open) = timed(|| open_store(folder));
     let records = Records::new(opened?.into_space(Space::Plans));
     let (usage, first) = timed(|| records.usage());
     if usage?.records as u64 != plans {

@@ -241,7 +241,9 @@ impl FileArgs {
             Some(path) => path,
             None => match self.data_dir.clone().or(configured.data_dir) {
                 Some(folder) => folder.join("tokens.json"),
-                None => canopy_server::data_dir_default().map_err(refused)?.join("tokens.json"),
+                None => canopy_service::data_dir_default()
+                    .map_err(|error| Failure::input(error.to_string()))?
+                    .join("tokens.json"),
             },
         };
         Ok(Files { tokens, access: self.access.clone().or(configured.access) })

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{Client, ErrorClass, ServerAddress};
-use canopy_server::{EmbeddedServer, Options, SocketPath, StartError, data_dir_default};
+use canopy_server::{EmbeddedServer, Options, StartError};
+use canopy_service::{SocketPath, data_dir_default};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::exit::{Failure, words};
@@ -113,7 +114,7 @@ impl Host {
 mod tests {
     use std::process::ExitCode;
 
-    use canopy_server::{StoreEngine, open_store};
+    use canopy_store::open_store;
 
     use super::*;
 
@@ -121,7 +122,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn patience_with_a_held_folder_ends() {
         let directory = tempfile::tempdir().unwrap();
-        let _held = open_store(directory.path(), StoreEngine::Sled).unwrap();
+        let _held = open_store(directory.path()).unwrap();
         let folder = Folder::new(Some(directory.path().to_owned())).unwrap();
         let before = Instant::now();
         let failure = folder.open().await.unwrap_err();

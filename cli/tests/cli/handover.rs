@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use canopy_proto::v1::PlanEvent;
-use canopy_server::{StoreEngine, open_store};
+use canopy_store::open_store;
 use tokio::sync::Notify;
 use tonic::Status;
 
@@ -27,7 +27,7 @@ impl Script for Silent {
 fn a_command_survives_the_end_of_the_server_it_joined() {
     let workspace = Workspace::new();
     let data = workspace.path("data");
-    let store = open_store(&data, StoreEngine::Sled).unwrap();
+    let store = open_store(&data).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let called = Arc::new(Notify::new());
     let child = runtime.block_on(async {

@@ -1653,6 +1653,7 @@ impl Priority {
     }
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod operations_client {
     #![allow(
         unused_variables,
@@ -1828,6 +1829,7 @@ pub mod operations_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod operations_server {
     #![allow(
         unused_variables,
@@ -2800,6 +2802,7 @@ pub struct MetricsReply {
     pub text: ::prost::alloc::string::String,
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod plan_admin_client {
     #![allow(
         unused_variables,
@@ -3081,6 +3084,7 @@ pub mod plan_admin_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod plan_admin_server {
     #![allow(
         unused_variables,
@@ -3636,6 +3640,7 @@ pub mod plan_admin_server {
     }
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod server_admin_client {
     #![allow(
         unused_variables,
@@ -3960,6 +3965,7 @@ pub mod server_admin_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod server_admin_server {
     #![allow(
         unused_variables,
@@ -4795,6 +4801,7 @@ pub struct DeleteClusterReply {
     pub freed_bytes: u64,
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod clusters_client {
     #![allow(
         unused_variables,
@@ -4983,6 +4990,7 @@ pub mod clusters_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod clusters_server {
     #![allow(
         unused_variables,
@@ -7097,6 +7105,7 @@ impl OnMiss {
     }
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod planner_client {
     #![allow(
         unused_variables,
@@ -7571,6 +7580,7 @@ pub mod planner_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod planner_server {
     #![allow(
         unused_variables,
@@ -8703,6 +8713,7 @@ pub struct ListLeasesReply {
     pub total_size: u64,
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod leases_client {
     #![allow(
         unused_variables,
@@ -8903,6 +8914,7 @@ pub mod leases_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod leases_server {
     #![allow(
         unused_variables,
@@ -9789,6 +9801,7 @@ impl ReplanStage {
     }
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod faults_client {
     #![allow(
         unused_variables,
@@ -9976,6 +9989,7 @@ pub mod faults_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod faults_server {
     #![allow(
         unused_variables,
@@ -10632,6 +10646,7 @@ pub struct DeleteTopologyReply {
     pub freed_bytes: u64,
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod topologies_client {
     #![allow(
         unused_variables,
@@ -10867,6 +10882,7 @@ pub mod topologies_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod topologies_server {
     #![allow(
         unused_variables,

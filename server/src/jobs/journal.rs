@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use canopy_planner::{Making, PlanKey, Request as Order, chain};
+use canopy_planner::{Making, PlanKey, chain};
 use canopy_wire::{EntryCaller, Priority, decode_entry, encode_entry};
 use parking_lot::{Condvar, Mutex};
 
@@ -77,16 +77,6 @@ pub(crate) fn record_of(job: &Job, priority: Priority) -> Vec<u8> {
 /// Whose accounts a job counts against.
 pub(crate) fn caller_of(bill: &Bill) -> EntryCaller {
     EntryCaller { identity: bill.identity().to_owned(), tenant: bill.tenant().to_owned() }
-}
-
-/// A request by itself, in the envelope of a record.
-pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
-    encode_record(&encode_entry(0, order, Priority::Prefetch, 0, None))
-}
-
-/// Reads what [`encode_order`] wrote. None: it is damaged, or this build does not know it.
-pub(crate) fn decode_order(bytes: &[u8]) -> Option<Order> {
-    decode_entry(decode_record(bytes).ok()?).map(|entry| entry.request)
 }
 
 impl Journal {

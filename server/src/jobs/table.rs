@@ -30,7 +30,7 @@ use crate::jobs::job::{Awaited, Job, Outcome, Read, Status, Worker};
 use crate::jobs::journal::{caller_of, record_of};
 use crate::jobs::slices::Slice;
 use crate::quota::Bill;
-use crate::store::{JobEnd, Others, StoreError, decode_record, encode_record};
+use crate::store::{JobEnd, Others, StoreError, decode_record, encode_record, of_database};
 
 /// A job that was begun so often and never ended is taken to be what ends servers.
 pub(crate) const STARTS_MAX: u32 = 3;
@@ -84,7 +84,7 @@ impl JobTable {
     /// The same as a server of any class.
     pub(super) fn join(others: &Others, who: Who, refused_since: Duration) -> Result<Self, StoreError> {
         let jobs = others.join(who)?;
-        let first = jobs.numbers().map_err(StoreError::from)?;
+        let first = jobs.numbers().map_err(of_database)?;
         let numbers = Mutex::new([first, 0..0]);
         Ok(Self { jobs, others: others.clone(), numbers, refused_since, entering: RwLock::new(()) })
     }
@@ -110,7 +110,7 @@ impl JobTable {
             numbers.iter().map(left).sum::<u64>() < NUMBERS_LOW
         };
         if is_low {
-            let more = self.jobs.numbers().map_err(StoreError::from)?;
+            let more = self.jobs.numbers().map_err(of_database)?;
             self.numbers.lock()[1] = more;
         }
         Ok(())
@@ -146,7 +146,7 @@ impl JobTable {
             )
         };
         let submitted =
-            self.jobs.submit(&new, self.refused_since).map_err(|error| PlanFailure::Jobs(StoreError::from(error)))?;
+            self.jobs.submit(&new, self.refused_since).map_err(|error| PlanFailure::Jobs(of_database(error)))?;
         match submitted {
             Submitted { refusal: Some(outcome), .. } => Err(KeptFailure::decode(&outcome)),
             Submitted { job, is_first, .. } => Ok(Awaited { job, is_first }),
@@ -174,7 +174,7 @@ impl JobTable {
             ..NewJob::default()
         };
         let submitted = self.jobs.submit(&new, self.refused_since);
-        submitted.map(|submitted| submitted.job).map_err(|error| PlanFailure::Jobs(StoreError::from(error)))
+        submitted.map(|submitted| submitted.job).map_err(|error| PlanFailure::Jobs(of_database(error)))
     }
 
     /// Writes down how an operation ended that never waited for a job.
@@ -185,12 +185,12 @@ impl JobTable {
         };
         let new = new_job(job, facts, PlanKey::from_bytes([0; 32]));
         let (state, outcome) = in_words(outcome);
-        self.jobs.end_operation(&new, (state, &outcome)).map_err(StoreError::from)
+        self.jobs.end_operation(&new, (state, &outcome)).map_err(of_database)
     }
 
     /// Takes the job whose turn it is, if there is memory for it.
     pub(crate) fn claim(&self, wanted: Wanted) -> Result<Option<Claimed>, StoreError> {
-        let claimed = self.jobs.claim(wanted).map_err(StoreError::from)?;
+        let claimed = self.jobs.claim(wanted).map_err(of_database)?;
         Ok(claimed.map(|ClaimedRow { right, entry, slice, starts, memory, search, priority, .. }| {
             let decoded = decode_record(&entry).ok().and_then(decode_entry);
             let priority = Priority::ALL.into_iter().find(|one| *one as i16 == priority);
@@ -236,13 +236,13 @@ impl JobTable {
 
     /// Says how far a job is.
     pub(crate) fn report(&self, job: i64, status: &Status) -> Result<(), StoreError> {
-        self.jobs.report(job, &encode_report(status)).map_err(StoreError::from)
+        self.jobs.report(job, &encode_report(status)).map_err(of_database)
     }
 
     /// Nobody here waits for a job any more, unless somebody does by now.
     pub(crate) fn leave(&self, job: i64, may_go_on: bool, is_awaited: impl FnOnce() -> bool) -> Result<(), StoreError> {
         let _nobody_enters = self.entering.write();
-        if is_awaited() { Ok(()) } else { self.jobs.leave(job, may_go_on).map_err(StoreError::from) }
+        if is_awaited() { Ok(()) } else { self.jobs.leave(job, may_go_on).map_err(of_database) }
     }
 
     /// What has become of jobs; those that are remembered no more are left out.
@@ -250,7 +250,7 @@ impl JobTable {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        self.jobs.look(jobs).map_err(StoreError::from)
+        self.jobs.look(jobs).map_err(of_database)
     }
 
     /// Waits until all that other servers have changed up to now is heard of.
@@ -265,39 +265,39 @@ impl JobTable {
 
     /// Says that this server is there.
     pub(crate) fn say_there(&self) -> Result<Heard, StoreError> {
-        self.jobs.say_there().map_err(StoreError::from)
+        self.jobs.say_there().map_err(of_database)
     }
 
     /// Takes part again after it was taken for gone.
     pub(crate) fn join_again(&self) -> Result<(), StoreError> {
-        self.jobs.join_again().map_err(StoreError::from)
+        self.jobs.join_again().map_err(of_database)
     }
 
     /// The servers that take part.
     pub(crate) fn servers(&self) -> Result<Vec<ServerNow>, StoreError> {
-        self.jobs.servers(LISTED_MAX).map_err(StoreError::from)
+        self.jobs.servers(LISTED_MAX).map_err(of_database)
     }
 
     /// Has others do what silent servers were doing.
     pub(crate) fn bury(&self) -> Result<u64, StoreError> {
         let outcome = KeptFailure::encode(&PlanFailure::Abandoned { starts: STARTS_MAX });
-        self.jobs.bury(STARTS_MAX, &outcome).map_err(StoreError::from)
+        self.jobs.bury(STARTS_MAX, &outcome).map_err(of_database)
     }
 
     /// Leaves: whoever waited here may come back elsewhere.
     pub(crate) fn part(&self) -> Result<(), StoreError> {
-        self.jobs.part().map_err(StoreError::from)
+        self.jobs.part().map_err(of_database)
     }
 
     /// The operation of this number at any server.
     pub(crate) fn operation(&self, number: u64) -> Result<Option<OperationNow>, StoreError> {
         let Ok(number) = i64::try_from(number) else { return Ok(None) };
-        self.jobs.operation(number).map_err(StoreError::from)
+        self.jobs.operation(number).map_err(of_database)
     }
 
     /// The latest operations of all servers.
     pub(crate) fn operations(&self) -> Result<Vec<OperationNow>, StoreError> {
-        self.jobs.operations(LISTED_MAX).map_err(StoreError::from)
+        self.jobs.operations(LISTED_MAX).map_err(of_database)
     }
 
     /// Ends an operation of any server, and its job if that is for this operation first. Returns false if it has ended, or
@@ -305,17 +305,17 @@ impl JobTable {
     pub(crate) fn cancel(&self, number: u64) -> Result<bool, StoreError> {
         let Ok(number) = i64::try_from(number) else { return Ok(false) };
         let outcome = KeptFailure::encode(&PlanFailure::CancelledByOperator);
-        self.jobs.cancel(number, &outcome).map_err(StoreError::from)
+        self.jobs.cancel(number, &outcome).map_err(of_database)
     }
 
     /// Tells what is used of quotas here, and learns what is used of them at all servers.
     pub(crate) fn share_quotas(&self, uses: &[QuotaUse]) -> Result<Vec<QuotaNow>, StoreError> {
-        self.jobs.share_quotas(uses).map_err(StoreError::from)
+        self.jobs.share_quotas(uses).map_err(of_database)
     }
 
     /// Forgets which plans are known not to be; returns how many.
     pub(crate) fn forget_refusals(&self) -> Result<u64, StoreError> {
-        self.jobs.forget_refusals().map_err(StoreError::from)
+        self.jobs.forget_refusals().map_err(of_database)
     }
 }
 

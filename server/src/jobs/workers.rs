@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
 use canopy_planner::{PlanKey, Rejection, chain};
+use canopy_service::asked;
 use canopy_synth::Stop;
 use canopy_wire::{Entry, StoredPlan};
 use parking_lot::Mutex;
@@ -21,7 +22,6 @@ use rayon::ThreadPoolBuilder;
 pub(super) use self::watch::JobWatch;
 use crate::clock;
 use crate::failure::PlanFailure;
-use crate::jobs::asked;
 use crate::jobs::computing::Computing;
 use crate::jobs::job::{Cache, Delivery, Goal, Job, Outcome, Read, Timings};
 use crate::jobs::journal::Journal;

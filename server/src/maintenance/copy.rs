@@ -6,7 +6,7 @@ use std::sync::Arc;
 use canopy_database::{Change, SharedSpace, Write};
 use canopy_planner::PlanKey;
 
-use crate::store::{Durability, Space, Store, StoreError, deciding, decode_record};
+use crate::store::{Durability, Space, Store, StoreError, deciding, decode_record, of_database};
 
 /// Most records that are written together.
 const RECORDS_AT_ONCE: usize = 256;
@@ -108,7 +108,7 @@ impl Target for SharedSpace {
         deciding(|| {
             self.catch_up();
             let missing = changes.iter().filter(|change| !self.has(&PlanKey::from_bytes(change.key)));
-            self.change(missing.cloned().collect()).map_err(StoreError::from)
+            self.change(missing.cloned().collect()).map_err(of_database)
         })
     }
 }

@@ -10,7 +10,7 @@ use super::shared_place::SharedPlace;
 use super::{MaintenanceError, OF_LEASES, Place};
 use crate::clock;
 use crate::replan::EventLog;
-use crate::store::{Opened, PlanSummary, Records, SharedSpaces, Space, Store, StoreError, deciding};
+use crate::store::{Opened, PlanSummary, Records, SharedSpaces, Space, Store, StoreError, deciding, of_database};
 
 /// Spaces of which each record stands by itself: those of a folder and of a database can be mixed.
 pub(super) const MIXED: [Space; 6] =
@@ -92,7 +92,7 @@ fn pin(plans: &SharedSpace, key: &PlanKey) -> Result<(), StoreError> {
         let Some(summary) = summary.filter(|summary| !summary.pinned) else { return Ok(()) };
         let pinned = PlanSummary { pinned: true, ..summary }.encode();
         let write = canopy_database::Write::Summary(pinned);
-        plans.change(vec![Change { key: *key.as_bytes(), write }]).map_err(StoreError::from)
+        plans.change(vec![Change { key: *key.as_bytes(), write }]).map_err(of_database)
     })
 }
 
@@ -113,7 +113,7 @@ fn what_of_leases(
         return Ok(OfLeases::LeftOut);
     }
     let ours = folder.space(Space::Replans).get(&EventLog::HEAD)?;
-    let theirs = spaces.space(Space::Replans).record(EventLog::HEAD.as_bytes()).map_err(StoreError::from)?;
+    let theirs = spaces.space(Space::Replans).record(EventLog::HEAD.as_bytes()).map_err(of_database)?;
     if theirs.as_ref().is_some_and(|theirs| EventLog::is_copy_of(theirs, ours.as_deref())) {
         return Ok(OfLeases::Brought);
     }
@@ -159,10 +159,10 @@ fn bring_leases(
     let record = EventLog::head_of_copy(ours.as_deref(), clock::unix_ms());
     let (replans, key) = (spaces.space(Space::Replans), *EventLog::HEAD.as_bytes());
     replans.catch_up();
-    if replans.record(&key).map_err(StoreError::from)? != before {
+    if replans.record(&key).map_err(of_database)? != before {
         // A server was started meanwhile.
         return Err(StoreError::Overtaken.into());
     }
     let write = canopy_database::Write::Put { record, summary: Vec::new() };
-    Ok(replans.change(vec![Change { key, write }]).map_err(StoreError::from)?)
+    Ok(replans.change(vec![Change { key, write }]).map_err(of_database)?)
 }

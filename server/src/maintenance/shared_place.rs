@@ -6,7 +6,7 @@ use canopy_database::{Address, Database, Options, SchemaError};
 use canopy_migrations::current_database_version;
 
 use super::MaintenanceError;
-use crate::store::{Opened, SharedSpaces, StoreError};
+use crate::store::{Opened, SharedSpaces, StoreError, of_database};
 
 /// A database that servers share.
 pub(super) struct SharedPlace {
@@ -16,7 +16,7 @@ pub(super) struct SharedPlace {
 impl SharedPlace {
     /// The one at this address, with so many connections at most.
     pub(super) fn new(address: Address, connections: usize) -> Result<Self, StoreError> {
-        let database = Database::new(&Options { address, connections }).map_err(StoreError::from)?;
+        let database = Database::new(&Options { address, connections }).map_err(of_database)?;
         Ok(Self { database })
     }
 
@@ -56,7 +56,7 @@ impl SharedPlace {
 
     /// Refuses a database that servers use. `instead` says what else can be done.
     pub(super) fn require_no_servers(&self, instead: &'static str) -> Result<(), MaintenanceError> {
-        let servers = self.database.servers().map_err(StoreError::from)?;
+        let servers = self.database.servers().map_err(of_database)?;
         if servers.is_empty() {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl SharedPlace {
 
     /// Number of jobs that have not ended.
     pub(super) fn unfinished_jobs(&self) -> Result<u64, StoreError> {
-        self.database.unfinished_jobs().map_err(StoreError::from)
+        self.database.unfinished_jobs().map_err(of_database)
     }
 
     /// The spaces in it. Its schema is up to date.
@@ -85,7 +85,7 @@ impl SharedPlace {
 
 fn schema_error(error: SchemaError) -> MaintenanceError {
     match error {
-        SchemaError::Database(error) => StoreError::from(error).into(),
+        SchemaError::Database(error) => of_database(error).into(),
         newer @ SchemaError::Newer { .. } => MaintenanceError::Schema(newer),
     }
 }

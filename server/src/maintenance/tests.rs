@@ -38,7 +38,7 @@ fn plan(key: &PlanKey) -> StoredPlan {
 /// A data directory with two plans, one of them pinned.
 fn filled() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let records = Records::new(open_store(directory.path(), StoreEngine::Sled).unwrap().into_space(Space::Plans));
+    let records = Records::new(open_store(directory.path()).unwrap().into_space(Space::Plans));
     for byte in [1, 2] {
         records.put(&key(byte), &plan(&key(byte))).unwrap();
     }
@@ -56,10 +56,10 @@ fn a_backup_brings_back_what_was_lost() {
     result.unwrap();
     assert!(text.starts_with("2 plans, 0 topologies, 0 clusters, 0 leases and 0 faults written"), "{text}");
     let fresh = elsewhere.path().join("data");
-    let (text, result) = run(&fresh, &["restore", name, "--store-engine", "redb"]);
+    let (text, result) = run(&fresh, &["restore", name]);
     result.unwrap();
     assert!(text.starts_with("2 plans, 0 topologies, 0 clusters, 0 leases and 0 faults restored"), "{text}");
-    let records = Records::new(open_store(&fresh, StoreEngine::Redb).unwrap().into_space(Space::Plans));
+    let records = Records::new(open_store(&fresh).unwrap().into_space(Space::Plans));
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan(&key(1)).into()));
     assert!(records.summary(&key(2)).unwrap().unwrap().pinned);
     assert!(!elsewhere.path().join("plans.canopy.partial").exists());
@@ -100,7 +100,7 @@ fn a_check_fails_until_the_store_is_repaired() {
     let clean = run(directory.path(), &["fsck"]);
     assert!(clean.1.is_ok() && clean.0.starts_with("2 plans of "), "{}", clean.0);
     {
-        let store = open_store(directory.path(), StoreEngine::Sled).unwrap().into_space(Space::Plans);
+        let store = open_store(directory.path()).unwrap().into_space(Space::Plans);
         store.put(&key(1), b"no record", b"no summary").unwrap();
     }
     let (text, result) = run(directory.path(), &["fsck"]);
@@ -115,7 +115,7 @@ fn a_check_fails_until_the_store_is_repaired() {
 #[test]
 fn a_store_in_use_and_one_that_is_not_there_are_refused() {
     let directory = filled();
-    let _server = open_store(directory.path(), StoreEngine::Sled).unwrap();
+    let _server = open_store(directory.path()).unwrap();
     assert_eq!(run(directory.path(), &["fsck"]).1.unwrap_err().exit_status(), 6);
     let nowhere = directory.path().join("nowhere");
     let error = run(&nowhere, &["backup", "/dev/null"]).1.unwrap_err();

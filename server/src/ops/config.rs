@@ -1,5 +1,6 @@
 //! Configuration of a server: from a file, the environment, flags, or the program that embeds it.
 
+mod engine;
 mod print;
 mod settings;
 mod types;
@@ -7,10 +8,11 @@ mod types;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_database::Address;
+use canopy_service::NoHome;
 use canopy_topology::{SiteRates, TopologyLimits};
 
 use crate::access::AccessOptions;
@@ -19,7 +21,7 @@ use crate::jobs::refusals::RefusalOptions;
 use crate::listener::TlsFiles;
 use crate::ops::telemetry::TelemetryError;
 use crate::replan::ReplanOptions;
-use crate::store::{ArchiveTrust, StoreEngine};
+use crate::store::ArchiveTrust;
 use crate::tenant::IsolatedTenant;
 
 pub use self::print::{print_effective, print_sample};
@@ -46,8 +48,6 @@ pub struct Options {
     pub users_socket: Option<PathBuf>,
     /// Directory of the store and the socket; created if needed.
     pub data_dir: PathBuf,
-    /// Storage engine for plans.
-    pub store_engine: StoreEngine,
     /// The database that servers share. `None`: the store is this server's alone.
     pub database: Option<Address>,
     /// Most connections to it, beside one that hears of changes.
@@ -117,7 +117,6 @@ impl Options {
     pub fn embedded_as_told(data_dir: PathBuf) -> Result<Self, ConfigError> {
         let said = Settings::from_environment()?;
         let limits_and_store = Settings {
-            store_engine: said.store_engine,
             store_bytes: said.store_bytes,
             workers: said.workers,
             job_memory_bytes: said.job_memory_bytes,
@@ -227,8 +226,8 @@ pub enum ConfigError {
     Number { key: String, found: u64, limit: i64 },
     #[error("a path cannot be written as a setting: {problem}; rename it, all but `data_dir` must be text")]
     PathNotText { problem: String },
-    #[error("no home directory found for the data directory; set CANOPY_DATA_DIR")]
-    NoHome,
+    #[error(transparent)]
+    NoHome(#[from] NoHome),
     #[error("cannot read the configuration file {path}: {kind}; name another one with `--config`")]
     Unreadable { path: String, kind: io::ErrorKind },
     #[error("{path}, line {line}: {problem}; run `canopyd --print-config` for all keys")]
@@ -237,21 +236,6 @@ pub enum ConfigError {
     Environment { problem: String },
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
-}
-
-/// The default data directory: `$XDG_DATA_HOME/canopy`, else `~/.local/share/canopy`.
-///
-/// # Errors
-/// No home directory is known.
-pub fn data_dir_default() -> Result<PathBuf, ConfigError> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data_home = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-    data_home.map(|path| path.join("canopy")).ok_or(ConfigError::NoHome)
-}
-
-/// The Unix socket of the server on a data directory.
-pub fn socket_path(data_dir: &Path) -> PathBuf {
-    data_dir.join("canopy.sock")
 }
 
 /// A text that is not a duration.

@@ -5,11 +5,12 @@ use std::sync::{Arc, Weak};
 
 use metrics::SharedString;
 
+use canopy_service::Memory;
+
 use crate::clock;
 use crate::jobs::queue::QueueCounts;
 use crate::jobs::workers::Jobs;
 use crate::metrics::Metrics;
-use crate::ops::machine::Memory;
 use crate::ops::telemetry;
 
 /// Counters of a server since its start.

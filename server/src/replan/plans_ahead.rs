@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use canopy_canonical::{Budget, WORK_SERVED};
 use canopy_faults::{Directory, Loss, Remaining, singles};
 use canopy_planner::{PlanKey, Request as Order, RequestKey};
+use canopy_service::asked;
 use canopy_synth::{Stop, bound};
 use canopy_topology::{FaultKind, Rate};
 use canopy_wire::Priority;
@@ -24,11 +25,11 @@ use super::link_set::{LinkSet, touched};
 use super::resynthesis::order_for;
 use crate::clock;
 use crate::drain::DrainHandle;
-use crate::jobs::asked;
 use crate::jobs::job::{Goal, Terms, Worker};
 use crate::jobs::planner::Prepared;
 use crate::reading::read_deeply;
 use crate::store::Lookup;
+use crate::store::topologies::id_of;
 
 /// How long nothing else must have been there to do before anything is planned ahead.
 const CALM: Duration = Duration::from_secs(2);
@@ -178,7 +179,8 @@ fn of_lease(shared: &Shared, held: &HeldKey, lease: &Lease, stop: &Recalled) -> 
 /// The same of a pinned plan. None: it is not known what it was asked for by.
 fn of_pinned(shared: &Shared, key: &PlanKey, stop: &Recalled) -> Option<(Order, Vec<Loss>)> {
     let summary = shared.records.summary(key).ok().flatten()?;
-    let sound = asked::decode(&summary.asked, &shared.topologies)?;
+    let sound =
+        asked::decode(&summary.asked, |key| shared.topologies.get(&id_of(key)).ok()?.map(|entry| entry.document))?;
     let Ok(Lookup::Found(stored)) = shared.records.peek(key) else { return None };
     let (topology, _) = read_deeply(&sound.topology, shared.bases.limits(), &|| stop.is_requested()).ok()?;
     let prepared = shared.planner.prepare(&sound, stop).ok()?;

@@ -23,7 +23,7 @@ const COUNT_DROPPED: usize = 256;
 /// Answers in a store. Clones share it. Every call may block on the disk, and compute for seconds.
 #[derive(Clone)]
 pub(crate) struct Finds {
-    space: SpaceOf<FindReply>,
+    space: SpaceOf<Kept>,
     /// Held while answers are counted and dropped.
     housekeeping: Arc<Mutex<()>>,
 }
@@ -42,7 +42,7 @@ impl Finds {
         self.space.catch_up();
         let key = key_of(query);
         match self.space.get(&key).map(Lookup::found) {
-            Ok(Some(kept)) => return Ok(FindReply { cached: true, ..kept }),
+            Ok(Some(Kept(kept))) => return Ok(FindReply { cached: true, ..kept }),
             Ok(None) => {}
             Err(error) => tracing::error!(error = chain(&error), "a cached network search could not be read"),
         }
@@ -65,9 +65,13 @@ impl Finds {
     }
 }
 
-impl Stored for FindReply {
+/// An answer that is kept.
+#[derive(Clone)]
+struct Kept(FindReply);
+
+impl Stored for Kept {
     fn decode(_: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
-        decode_message(&record)
+        decode_message(&record).map(Self)
     }
 
     fn log_damage(key: &PlanKey, _: &DamagedRecord) {

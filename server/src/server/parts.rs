@@ -29,19 +29,22 @@ use crate::quota::Accounts;
 use crate::store::{Opened, Others, RecordOptions, Records, Space, Store, StoreError, open_shared_store, open_store};
 
 /// Opens the store, and has the clock go by that of the servers that share it, if it is shared.
-pub(super) async fn open(options: &Options) -> Result<Opened, StartError> {
-    let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
+pub(super) async fn open(options: &Options) -> Result<(Opened, Option<Others>), StartError> {
+    let data_dir = options.data_dir.clone();
     let (database, connections) = (options.database.clone(), options.database_connections.get());
     let open = move || match database {
-        Some(address) => open_shared_store(&data_dir, engine, &connect(address, connections)?),
-        None => open_store(&data_dir, engine),
+        Some(address) => {
+            let (opened, others) = open_shared_store(&data_dir, &connect(address, connections)?)?;
+            Ok((opened, Some(others)))
+        }
+        None => Ok((open_store(&data_dir)?, None)),
     };
-    let opened = aside(open).await?;
+    let (opened, others) = aside::<_, StoreError>(open).await?;
     tell_of(&opened);
-    if let Some(others) = opened.others.clone() {
+    if let Some(others) = others.clone() {
         clock::share(move || others.now_ms());
     }
-    Ok(opened)
+    Ok((opened, others))
 }
 
 /// Gets ready to connect to the database that servers share.
@@ -53,7 +56,7 @@ pub(crate) fn connect(address: Address, connections: usize) -> Result<Database, 
 /// What the workers share: the queue beside the table of all servers, or with a journal of its own.
 pub(super) async fn jobs_of(
     options: &Options,
-    opened: &Opened,
+    (opened, others): (&Opened, Option<&Others>),
     (plans, planner): (Arc<dyn Store>, Arc<dyn Planner>),
     (accounts, access): (&Accounts, &Access),
     metrics: &Metrics,
@@ -65,7 +68,7 @@ pub(super) async fn jobs_of(
     };
     let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
     let is_daemon = options.lifetime == Lifetime::Daemon;
-    let table = join_others(options, opened.others.as_ref()).await?;
+    let table = join_others(options, others).await?;
     let journal = || Arc::new(Journal::new(Arc::clone(opened.space(Space::Jobs))));
     let journal = (is_daemon && table.is_none()).then(journal);
     let queue = match &table {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_planner::{PlanKey, chain};
+use canopy_service::asked;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
@@ -14,7 +15,6 @@ use tonic_health::server::HealthReporter;
 
 use crate::clock;
 use crate::drain::DrainHandle;
-use crate::jobs::asked;
 use crate::jobs::queue::Queue;
 use crate::metrics::Metrics;
 use crate::replan::{FaultLogs, Leases};

@@ -22,11 +22,10 @@ use std::io::{self, Write};
 use canopy_migrations::{VersionError, current_version};
 use canopy_planner::PlanKey;
 
-use super::upgrade::upgrade;
-use super::{Opened, Space, Store, StoreError};
+use super::{Opened, Space, Store, StoreError, upgrade};
 
 pub(crate) use self::read::read_signed_archive;
-pub use self::read::{ArchivedRecord, Staging, read_archive, receive_archive};
+pub use self::read::{Staging, read_archive, receive_archive};
 pub use self::signature::{ArchiveKey, ArchiveTrust};
 
 const MAGIC_1: [u8; 8] = *b"CNPYARC1";

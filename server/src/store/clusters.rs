@@ -8,10 +8,10 @@ use canopy_planner::PlanKey;
 use canopy_topology::is_cluster_name;
 use parking_lot::Mutex;
 
-use super::turns::{MayBeOvertaken, deciding};
 use crate::store::{
     DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, encode_message,
 };
+use crate::store::{MayBeOvertaken, deciding};
 
 /// What every name begins with.
 pub(crate) const FOLDER: &str = "clusters/";

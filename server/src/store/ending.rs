@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_database::{Change, End, JobState, Jobs, Right, SharedSpace};
 
-use super::StoreError;
+use super::{StoreError, of_database};
 
 /// How a job of all servers ends; with the plan that it made, if it made one.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct JobEnd {
     pub(crate) took: Duration,
 }
 
+impl canopy_store::JobEnd for JobEnd {}
+
 impl JobEnd {
     /// Writes it down, with a record of a space if there is one: both or neither.
     ///
@@ -29,6 +31,6 @@ impl JobEnd {
         let Self { state, is_lasting, took, .. } = *self;
         let end = End { state, outcome: &self.outcome, is_lasting, took };
         let records = record.map(|(space, change)| (space, vec![change]));
-        self.jobs.end(self.right, &end, records).map_err(StoreError::from)
+        self.jobs.end(self.right, &end, records).map_err(of_database)
     }
 }

@@ -3,7 +3,7 @@
 use canopy_database::{DatabaseError, Jobs, Role, SharedRecords, State, Who};
 use tokio::sync::watch;
 
-use super::StoreError;
+use super::{StoreError, of_database};
 
 /// Where it is in the database what one server does for all.
 pub(super) const ROLES: i16 = 101;
@@ -33,17 +33,17 @@ impl Others {
 
     /// Waits until all that has changed up to now is heard of.
     pub(crate) fn hear_of_all(&self) -> Result<(), StoreError> {
-        self.records.hear_of_all().map_err(StoreError::from)
+        self.records.hear_of_all().map_err(of_database)
     }
 
     /// The same on the async runtime.
     pub(crate) async fn heard_of_all(&self) -> Result<(), StoreError> {
-        self.records.heard_of_all().await.map_err(StoreError::from)
+        self.records.heard_of_all().await.map_err(of_database)
     }
 
     /// Takes part in the jobs that servers of one class share.
     pub(crate) fn join(&self, who: Who) -> Result<Jobs, StoreError> {
-        Jobs::join(self.records.database(), who).map_err(StoreError::from)
+        Jobs::join(self.records.database(), who).map_err(of_database)
     }
 
     /// Why the database cannot be reached, if it cannot, as far as is known.

@@ -13,8 +13,8 @@ use canopy_planner::{PlanKey, chain};
 use parking_lot::{Condvar, Mutex};
 use prost::Message;
 
-use super::turns::deciding;
 use crate::clock;
+use crate::store::deciding;
 use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, encode_message};
 
 /// Keeps receipts in a space of the store. Clones share it. Every call may block on the disk.

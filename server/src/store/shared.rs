@@ -3,17 +3,16 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
 use canopy_database::{Change, Database, DatabaseError, Entry, Key, RecordFacts, SharedRecords, SharedSpace, Write};
 use canopy_planner::{PlanKey, chain};
 
-use super::directory::{Opened, StoreEngine, open_store};
-use super::ending::JobEnd;
-use super::engine::{DirectoryLock, lock_directory};
 use super::others::{Others, ROLES};
-use super::{Durability, Recovery, Space, Store, StoreError, Upkeep};
+use super::{Durability, Opened, Recovery, Space, Store, StoreError, Upkeep, ending, open_store};
+use canopy_store::{DirectoryLock, JobEnd, lock_directory};
 
 /// Where what was read of the database is kept: apart from the store of a server without one.
 const CACHE: &str = "cache";
@@ -24,26 +23,34 @@ const PINS: i16 = 100;
 /// gives one, or removes records as of one moment, changes it.
 const NUMBERS: i16 = 102;
 
-impl Space {
-    /// Its number in a database that servers share. They stay the same for ever.
-    const fn number(self) -> i16 {
-        match self {
-            Self::Plans => 1,
-            Self::Topologies => 2,
-            Self::Jobs => 3,
-            Self::Requests => 4,
-            Self::Schedules => 5,
-            Self::Finds => 6,
-            Self::Faults => 7,
-            Self::Leases => 8,
-            Self::Replans => 9,
-            Self::Clusters => 10,
-        }
+/// The number of a space in a database that servers share. It stays the same for ever.
+const fn number_of(space: Space) -> i16 {
+    match space {
+        Space::Plans => 1,
+        Space::Topologies => 2,
+        Space::Jobs => 3,
+        Space::Requests => 4,
+        Space::Schedules => 5,
+        Space::Finds => 6,
+        Space::Faults => 7,
+        Space::Leases => 8,
+        Space::Replans => 9,
+        Space::Clusters => 10,
     }
+}
 
-    /// Whether its records are large, and kept on the disk once they were read. All others are in memory.
-    const fn is_cached(self) -> bool {
-        matches!(self, Self::Plans | Self::Topologies | Self::Schedules | Self::Clusters)
+/// Whether the records of a space are large, and kept on the disk once they were read. All others are in memory.
+const fn is_cached(space: Space) -> bool {
+    matches!(space, Space::Plans | Space::Topologies | Space::Schedules | Space::Clusters)
+}
+
+/// An error of the database as one of the store in it.
+pub(crate) fn of_database(error: DatabaseError) -> StoreError {
+    match error {
+        DatabaseError::Away { reason } => StoreError::Away { reason },
+        DatabaseError::Overtaken => StoreError::Overtaken,
+        DatabaseError::Fenced => StoreError::Fenced,
+        DatabaseError::Refused { reason } | DatabaseError::Damaged { reason } => StoreError::Database { reason },
     }
 }
 
@@ -51,21 +58,21 @@ impl Space {
 ///
 /// # Errors
 /// [`StoreError::InUse`] when another process holds the directory; otherwise the database, or the file system, failed.
-pub fn open_shared_store(directory: &Path, engine: StoreEngine, database: &Database) -> Result<Opened, StoreError> {
+pub fn open_shared_store(directory: &Path, database: &Database) -> Result<(Opened, Others), StoreError> {
     let lock = Arc::new(lock_directory(directory)?);
     let migrated = database.migrate().map_err(|error| StoreError::Database { reason: error.to_string() })?;
     if migrated.from != migrated.to {
         let (from, to) = (migrated.from, migrated.to);
         tracing::info!(from, to, "the schema of the database was migrated");
     }
-    let cache = open_store(&directory.join(CACHE), engine)?;
+    let cache = open_store(&directory.join(CACHE))?;
     let shared = SharedSpaces::open(database)?;
     let store = |space: SharedSpace, numbers: Option<Numbers>, cache: Option<Arc<dyn Store>>| -> Arc<dyn Store> {
         Arc::new(SharedStore { space, numbers, cache, _lock: Some(Arc::clone(&lock)) })
     };
     let mut spaces = Vec::new();
     for space in Space::ALL {
-        let of_space = space.is_cached().then(|| Arc::clone(cache.space(space)));
+        let of_space = is_cached(space).then(|| Arc::clone(cache.space(space)));
         if let Some(cache) = &of_space {
             forget_removed(cache.as_ref(), &shared.space(space))?;
         }
@@ -74,8 +81,8 @@ pub fn open_shared_store(directory: &Path, engine: StoreEngine, database: &Datab
     }
     let Opened { moved_aside, migration, upkeep, .. } = cache;
     let pins = store(shared.pins(), None, None);
-    let (recovery, others) = (Recovery::default(), Some(Others::of(&shared.records).map_err(StoreError::from)?));
-    Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep, others })
+    let others = Others::of(&shared.records).map_err(of_database)?;
+    Ok((Opened { spaces, pins, moved_aside, migration, recovery: Recovery::default(), upkeep }, others))
 }
 
 /// The spaces in a database, each by its name.
@@ -86,14 +93,14 @@ pub(crate) struct SharedSpaces {
 impl SharedSpaces {
     /// Opens those of a database whose schema is up to date. O(records).
     pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
-        let numbers = Space::ALL.map(|space| (space.number(), !space.is_cached()));
+        let numbers = Space::ALL.map(|space| (number_of(space), !is_cached(space)));
         let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true), (ROLES, true), (NUMBERS, true)]).collect();
-        Ok(Self { records: SharedRecords::open(database, &numbers).map_err(StoreError::from)? })
+        Ok(Self { records: SharedRecords::open(database, &numbers).map_err(of_database)? })
     }
 
     /// One of them.
     pub(crate) fn space(&self, space: Space) -> SharedSpace {
-        self.records.space(space.number())
+        self.records.space(number_of(space))
     }
 
     /// That of the pins.
@@ -103,7 +110,7 @@ impl SharedSpaces {
 
     /// The numbers that were given last in a space.
     fn numbers(&self, of: Space) -> Numbers {
-        let key = PlanKey::numbered(of.number().unsigned_abs().into());
+        let key = PlanKey::numbered(number_of(of).unsigned_abs().into());
         Numbers { space: self.records.space(NUMBERS), key: *key.as_bytes() }
     }
 
@@ -118,7 +125,6 @@ impl SharedSpaces {
             migration: None,
             recovery: Recovery::default(),
             upkeep: Upkeep::none(),
-            others: None,
         }
     }
 }
@@ -162,7 +168,7 @@ struct SharedStore {
 impl SharedStore {
     fn change(&self, keys: impl IntoIterator<Item = PlanKey>, write: &Write) -> Result<(), StoreError> {
         let changes = keys.into_iter().map(|key| Change { key: *key.as_bytes(), write: write.clone() });
-        self.space.change(changes.collect()).map_err(StoreError::from)
+        self.space.change(changes.collect()).map_err(of_database)
     }
 
     /// Keeps a record on the disk. Without it, it is read from the database again.
@@ -210,7 +216,7 @@ impl Store for SharedStore {
             }
             // Whoever asked finds that it is damaged, and has it moved out of the way.
             Err(DatabaseError::Damaged { .. }) => Ok(Some(Vec::new())),
-            other => other.map_err(StoreError::from),
+            other => other.map_err(of_database),
         }
     }
 
@@ -220,8 +226,9 @@ impl Store for SharedStore {
         Ok(())
     }
 
-    fn put_ending(&self, key: &PlanKey, record: &[u8], summary: &[u8], end: &JobEnd) -> Result<(), StoreError> {
+    fn put_ending(&self, key: &PlanKey, record: &[u8], summary: &[u8], end: &dyn JobEnd) -> Result<(), StoreError> {
         let write = Write::Put { record: record.to_vec(), summary: summary.to_vec() };
+        let end = (end as &dyn Any).downcast_ref::<ending::JobEnd>().ok_or(StoreError::Unkept)?;
         end.make(Some((&self.space, Change { key: *key.as_bytes(), write })))?;
         self.cache(key, record);
         Ok(())
@@ -231,7 +238,7 @@ impl Store for SharedStore {
         let write = Write::Put { record: record.to_vec(), summary: summary.to_vec() };
         let change = Change { key: *PlanKey::numbered(number).as_bytes(), write };
         let noted = self.numbers.as_ref().map(|numbers| numbers.noting(number));
-        self.space.change_with(vec![change], noted).map_err(StoreError::from)
+        self.space.change_with(vec![change], noted).map_err(of_database)
     }
 
     fn last_number(&self) -> Result<u64, StoreError> {
@@ -242,7 +249,7 @@ impl Store for SharedStore {
         let removed = |key: PlanKey| Change { key: *key.as_bytes(), write: Write::Remove };
         let changes = self.present(keys).into_iter().map(removed).collect();
         let noted = self.numbers.as_ref().map(|numbers| numbers.noting(numbers.last()));
-        self.space.change_with(changes, noted).map_err(StoreError::from)
+        self.space.change_with(changes, noted).map_err(of_database)
     }
 
     fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
@@ -250,7 +257,7 @@ impl Store for SharedStore {
             key: *key.as_bytes(),
             write: Write::Put { record: record.clone(), summary: Vec::new() },
         };
-        self.space.change(records.iter().map(put).collect()).map_err(StoreError::from)
+        self.space.change(records.iter().map(put).collect()).map_err(of_database)
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
@@ -277,7 +284,7 @@ impl Store for SharedStore {
             key: *key.as_bytes(),
             write: Write::Summary(summary.clone()),
         };
-        self.space.change(summaries.iter().map(change).collect()).map_err(StoreError::from)
+        self.space.change(summaries.iter().map(change).collect()).map_err(of_database)
     }
 
     fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
@@ -292,7 +299,7 @@ impl Store for SharedStore {
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {
-        let count = self.space.quarantined_count().map_err(StoreError::from)?;
+        let count = self.space.quarantined_count().map_err(of_database)?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 

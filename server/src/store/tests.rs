@@ -1,267 +1,249 @@
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+//! Archives: what goes in comes out, and nothing comes out of a damaged one.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
 use std::sync::Arc;
 
-use canopy_planner::Warning;
 use canopy_prerequisites::Postgres;
-use canopy_wire::StoredPlan;
+use canopy_store::contract::{in_memory, key, plan};
 
 use super::*;
 
-mod archives;
-mod damage;
-mod filed;
-mod limits;
-mod power;
-mod reopening;
-mod versions;
-
-const ENGINES: [StoreEngine; 2] = [StoreEngine::Sled, StoreEngine::Redb];
-
-fn key(byte: u8) -> PlanKey {
-    PlanKey::from_bytes([byte; 32])
-}
-
-/// A plan with a file of so many bytes.
-pub(super) fn plan(key: &PlanKey, size: usize) -> StoredPlan {
-    let content: Vec<u8> = (0_u8..=250).cycle().take(size).collect();
-    let mut stored = StoredPlan::default();
-    stored.warnings.push(Warning::new("W", "w".to_owned()));
-    stored.plan.id = key.plan_id();
-    stored.plan.content_key = key.to_string();
-    stored.plan.artifacts.resize_with(1, Default::default);
-    let file = &mut stored.plan.artifacts[0];
-    (file.size_bytes, file.content) = (size as u64, Some(content.into()));
-    stored
-}
-
-fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {
-    open_all(directory, engine).into_space(Space::Plans)
-}
-
-fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
-    let opened = open_store(directory, engine).unwrap();
+fn open_all(directory: &Path) -> Opened {
+    let opened = open_store(directory).unwrap();
     assert_eq!((&opened.moved_aside, &opened.migration), (&None, &None));
     assert!(opened.recovery.is_empty(), "{:?}", opened.recovery);
     opened
-}
-
-/// Spaces that remember nothing.
-fn in_memory() -> Opened {
-    let space = || -> Arc<dyn Store> { Arc::new(MemoryStore::default()) };
-    Opened {
-        spaces: Space::ALL.map(|_| space()).into(),
-        pins: space(),
-        moved_aside: None,
-        migration: None,
-        recovery: Recovery::default(),
-        upkeep: Upkeep::none(),
-        others: None,
-    }
 }
 
 fn records(store: &Arc<dyn Store>) -> Records {
     Records::new(Arc::clone(store))
 }
 
-/// Runs a check on a new data directory of every kind.
-fn on_every_engine(check: impl Fn(&str, &Opened)) {
+/// Runs a check on a new store of every kind.
+fn on_every_kind(check: impl Fn(&str, &Opened)) {
     check("memory", &in_memory());
+    let directory = tempfile::tempdir().unwrap();
     if let Some(postgres) = Postgres::shared() {
-        let directory = tempfile::tempdir().unwrap();
         check("PostgreSQL", &shared::tests::Server::new(directory.path(), &postgres.database()).opened);
     }
-    for engine in ENGINES {
-        let directory = tempfile::tempdir().unwrap();
-        check(engine.name(), &open_all(directory.path(), engine));
+    let directory = tempfile::tempdir().unwrap();
+    check("sled", &open_all(directory.path()));
+}
+
+/// A record of a space whose payloads are not this test's business.
+fn sealed(payload: &[u8]) -> Vec<u8> {
+    encode_record(payload)
+}
+
+/// Puts an archive into the spaces where its records belong.
+fn restore(archive: &[u8], target: &Opened) -> Result<ArchiveCounts, ArchiveError> {
+    read_archive(&mut Cursor::new(archive), 0, |record| {
+        target.space(record.space).put(record.key, record.record, record.summary)
+    })
+}
+
+fn fill(source: &Opened) -> Records {
+    let plans = records(source.space(Space::Plans));
+    for byte in 1..=3 {
+        plans.put(&key(byte), &plan(&key(byte), 70_000)).unwrap();
     }
-}
-
-/// Runs a check on every space of every kind of store: what the others hold must not show.
-fn on_every_space(check: impl Fn(&str, Arc<dyn Store>)) {
-    on_every_engine(|engine, opened| {
-        for space in Space::ALL {
-            check(&format!("{engine}, {}", space.name()), Arc::clone(opened.space(space)));
-        }
-    });
-}
-
-#[test]
-fn what_is_put_is_got_at_every_size() {
-    on_every_space(|engine, store| {
-        let records = records(&store);
-        assert_eq!(records.get(&key(1)).unwrap(), Lookup::Missing, "{engine}");
-        for size in [0, 1, 65_535, 65_536, 65_537, 1_000_000, 3] {
-            let plan = plan(&key(1), size);
-            records.put(&key(1), &plan).unwrap();
-            assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan.into()), "{engine}: {size} bytes");
-        }
-        records.put_with(&key(2), &plan(&key(2), 200_000), Durability::Lazy).unwrap();
-        assert_eq!(records.peek(&key(2)).unwrap(), Lookup::Found(plan(&key(2), 200_000).into()), "{engine}");
-        assert_eq!(records.usage().unwrap().records, 2, "{engine}");
-        assert_eq!(store.keys(None, 9).unwrap(), [key(1), key(2)], "{engine}");
-    });
+    plans.pin(&key(2)).unwrap();
+    plans.get(&key(3)).unwrap();
+    plans.write_back().unwrap();
+    source.space(Space::Topologies).put(&key(1), &sealed(b"one network"), &sealed(b"in short")).unwrap();
+    source.space(Space::Topologies).put(&key(2), &sealed(b"another"), &[]).unwrap();
+    source.space(Space::Jobs).put(&key(1), &sealed(b"a job"), &[]).unwrap();
+    source.space(Space::Requests).put(&key(1), &sealed(b"a request"), &[]).unwrap();
+    source.space(Space::Replans).put_all(&[(key(1), sealed(b"an event")), (key(2), sealed(b"the head"))]).unwrap();
+    source.space(Space::Faults).put_all(&[(key(1), sealed(b"a fault"))]).unwrap();
+    source.space(Space::Leases).put(&key(1), &sealed(b"a lease"), &sealed(b"how it stands")).unwrap();
+    source.space(Space::Clusters).put(&key(1), &sealed(b"a cluster"), &sealed(b"its size")).unwrap();
+    plans
 }
 
 #[test]
-fn a_damaged_record_is_quarantined_and_never_served() {
-    on_every_space(|engine, store| {
-        let records = records(&store);
-        records.put(&key(1), &plan(&key(1), 10)).unwrap();
-        records.put(&key(2), &plan(&key(2), 200_000)).unwrap();
-        let summary = store.summary(&key(2)).unwrap().unwrap();
-        let mut damaged = store.get(&key(2)).unwrap().unwrap();
-        damaged[100_000] ^= 1;
-        store.put(&key(2), &damaged, &summary).unwrap();
-        assert_eq!(records.get(&key(2)).unwrap(), Lookup::Quarantined(DamagedRecord::Checksum), "{engine}");
-        assert_eq!(records.get(&key(2)).unwrap(), Lookup::Missing, "{engine}: it is out of the way");
-        let usage = records.usage().unwrap();
-        assert_eq!((usage.records, usage.quarantined, records.corruption_count()), (1, 1, 1), "{engine}");
-        assert_eq!(records.summary(&key(2)).unwrap(), None, "{engine}");
-
-        let foreign = store.get(&key(1)).unwrap().unwrap();
-        store.put(&key(3), &foreign, &summary).unwrap();
-        let lookup = records.get(&key(3)).unwrap();
-        assert_eq!(lookup, Lookup::Quarantined(DamagedRecord::Payload), "{engine}: a plan of another key");
-    });
-}
-
-#[test]
-fn lists_are_in_order_and_pages_join_up() {
-    on_every_space(|engine, store| {
-        let records = records(&store);
-        for byte in [7, 3, 0xff, 0, 5] {
-            records.put(&key(byte), &plan(&key(byte), 10)).unwrap();
-        }
-        let all: Vec<_> = records.list(None, 100).unwrap().iter().map(|summary| summary.key()).collect();
-        assert_eq!(all, [0, 3, 5, 7, 0xff].map(key), "{engine}");
-        let mut paged = Vec::new();
-        while let page = records.list(paged.last().copied(), 2).unwrap()
-            && !page.is_empty()
-        {
-            paged.extend(page.iter().map(|summary| summary.key()));
-        }
-        assert_eq!(paged, all, "{engine}");
-        assert_eq!(store.keys(Some(&key(3)), 2).unwrap(), [key(5), key(7)], "{engine}");
-    });
-}
-
-#[test]
-fn plans_are_found_by_their_ids() {
-    on_every_space(|engine, store| {
-        let records = records(&store);
-        let (zeros, other) = (PlanKey::from_bytes([0; 32]), key(9));
-        for key in [zeros, other] {
-            let plan = plan(&key, 10);
-            records.put(&key, &plan).unwrap();
-            assert_eq!(records.find(&plan.plan.id).unwrap(), Some(key), "{engine}");
-        }
-        for id in ["", "plans/", "plans/09", "plans/0A090909090909090909090909090909", &format!("plans/{other}")] {
-            assert_eq!(records.find(id).unwrap(), None, "{engine}: {id}");
-        }
-        assert_eq!(records.find("plans/08080808080808080808080808080808").unwrap(), None, "{engine}");
-    });
-}
-
-#[test]
-fn removed_records_are_gone_with_their_summaries() {
-    on_every_space(|engine, store| {
-        let records = records(&store);
-        records.put(&key(1), &plan(&key(1), 200_000)).unwrap();
-        records.put(&key(2), &plan(&key(2), 10)).unwrap();
-        store.remove(&[key(1), key(3)]).unwrap();
-        assert_eq!(store.get(&key(1)).unwrap(), None, "{engine}");
-        assert_eq!(store.summary(&key(1)).unwrap(), None, "{engine}");
-        assert_eq!(store.keys(None, 9).unwrap(), [key(2)], "{engine}");
-    });
-}
-
-#[test]
-fn what_was_stored_is_there_after_reopening() {
-    for engine in ENGINES {
-        let directory = tempfile::tempdir().unwrap();
-        let stored = plan(&key(1), 300_000);
-        let records = Records::new(open(directory.path(), engine));
-        records.put(&key(1), &stored).unwrap();
-        records.pin(&key(1)).unwrap();
-        assert!(matches!(records.get(&key(1)).unwrap(), Lookup::Found(_)));
-        drop(records);
-        let records = Records::new(open(directory.path(), engine));
-        let summary = records.summary(&key(1)).unwrap().unwrap();
-        assert_eq!((summary.pinned, summary.hits), (true, 1), "uses are written down when the store is closed");
-        assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(stored.into()));
-    }
-}
-
-#[test]
-fn a_directory_that_others_may_change_is_refused_and_one_that_they_may_read_is_closed() {
-    use std::os::unix::fs::PermissionsExt as _;
-    for engine in ENGINES {
-        let modes = [(0o777, None), (0o702, None), (0o755, Some(0o750)), (0o2775, Some(0o2770)), (0o700, Some(0o700))];
-        for (mode, closed) in modes {
-            let directory = tempfile::tempdir().unwrap();
-            fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
-            let opened = open_store(directory.path(), engine).map(drop);
-            match closed {
-                None => {
-                    let problem = opened.unwrap_err().to_string();
-                    assert!(problem.contains("every user of this machine may change"), "{mode:o}: {problem}");
-                    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{mode:o}");
-                }
-                Some(closed) => {
-                    opened.unwrap();
-                    let found = fs::metadata(directory.path()).unwrap().permissions().mode() & 0o7777;
-                    assert_eq!(found, closed, "{mode:o}");
+fn an_archive_moves_plans_pins_uses_topologies_faults_and_leases_between_stores() {
+    on_every_kind(|kind, source| {
+        let plans = fill(source);
+        let mut archive = Vec::new();
+        let counts = ArchiveCounts { plans: 3, topologies: 2, replans: 2, faults: 1, leases: 1, clusters: 1 };
+        assert_eq!(write_archive(source, &mut archive, None).unwrap(), counts);
+        on_every_kind(|other, target| {
+            assert_eq!(restore(&archive, target).unwrap(), counts);
+            let restored = records(target.space(Space::Plans));
+            assert_eq!(restored.list(None, 9).unwrap(), plans.list(None, 9).unwrap(), "{kind} to {other}");
+            assert_eq!(restored.peek(&key(1)).unwrap(), plans.peek(&key(1)).unwrap(), "{kind} to {other}");
+            for space in [Space::Topologies, Space::Replans, Space::Faults, Space::Leases, Space::Clusters] {
+                for key in source.space(space).keys(None, 9).unwrap() {
+                    let of = |opened: &Opened| (opened.space(space).get(&key), opened.space(space).summary(&key));
+                    let ((record, summary), (found, found_summary)) = (of(source), of(target));
+                    let which = format!("{} from {kind} to {other}", space.name());
+                    assert_eq!(found.unwrap(), record.unwrap(), "{which}");
+                    assert_eq!(found_summary.unwrap(), summary.unwrap(), "{which}");
                 }
             }
-        }
-    }
+            for space in [Space::Jobs, Space::Requests, Space::Schedules, Space::Finds] {
+                assert!(target.space(space).keys(None, 1).unwrap().is_empty(), "{} stay", space.name());
+            }
+        });
+    });
 }
 
 #[test]
-fn a_directory_in_use_is_refused_as_such() {
-    for engine in ENGINES {
-        let directory = tempfile::tempdir().unwrap();
-        let _first = open(directory.path(), engine);
-        assert!(matches!(open_store(directory.path(), engine), Err(StoreError::InUse { .. })));
-    }
-}
-
-#[test]
-fn a_store_of_the_other_engine_is_not_passed_over() {
+fn a_damaged_archive_is_refused_whole_whichever_way_it_comes() {
+    let source = in_memory();
+    records(source.space(Space::Plans)).put(&key(1), &plan(&key(1), 10)).unwrap();
+    source.space(Space::Topologies).put(&key(1), &sealed(b"n"), &[]).unwrap();
+    source.space(Space::Leases).put(&key(1), &sealed(b"l"), &sealed(b"s")).unwrap();
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive, None).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    drop(open(directory.path(), StoreEngine::Redb));
-    let Err(error) = open_store(directory.path(), StoreEngine::Sled) else { panic!("an empty store is no answer") };
-    assert!(error.to_string().contains("--store-engine redb"), "{error}");
+    let refused = |bytes: &[u8], what: &str| {
+        let never = |_: ArchivedRecord<'_>| panic!("{what}: something was taken");
+        assert!(read_archive(&mut Cursor::new(bytes), 0, never).is_err(), "{what}");
+        let staging = Staging { directory: directory.path(), bytes_max: 1 << 20 };
+        assert!(receive_archive(&mut &bytes[..], staging, 0, never).is_err(), "{what}");
+    };
+    for position in 0..archive.len() {
+        let mut damaged = archive.clone();
+        damaged[position] ^= 1;
+        refused(&damaged, &format!("byte {position} changed"));
+        refused(&archive[..position], &format!("cut at {position}"));
+    }
+    archive.push(0);
+    refused(&archive, "a tail");
 }
 
 #[test]
-fn spaces_are_apart_and_all_there_after_reopening() {
-    for engine in ENGINES {
-        let directory = tempfile::tempdir().unwrap();
-        let opened = open_all(directory.path(), engine);
-        for space in Space::ALL {
-            opened.space(space).put(&key(1), space.name().as_bytes(), &[]).unwrap();
-        }
-        opened.space(Space::Jobs).quarantine(&key(1)).unwrap();
-        drop(opened);
-        let opened = open_all(directory.path(), engine);
-        for space in Space::ALL {
-            let (quarantined, kept) = if space == Space::Jobs { (1, None) } else { (0, Some(space.name().into())) };
-            let store = opened.space(space);
-            assert_eq!(store.get(&key(1)).unwrap(), kept, "{}: {}", engine.name(), space.name());
-            assert_eq!(store.quarantined_count().unwrap(), quarantined, "{}: {}", engine.name(), space.name());
-        }
-    }
+fn an_archive_is_received_from_a_stream_within_a_limit() {
+    let source = in_memory();
+    fill(&source);
+    records(source.space(Space::Plans)).put(&key(9), &plan(&key(9), 5 << 20)).unwrap();
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive, None).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let limit = archive.len() as u64;
+    let target = in_memory();
+    let staging = Staging { directory: directory.path(), bytes_max: limit };
+    let counts = receive_archive(&mut archive.as_slice(), staging, 0, |record| {
+        target.space(record.space).put(record.key, record.record, record.summary)
+    });
+    assert_eq!(
+        counts.unwrap(),
+        ArchiveCounts { plans: 4, topologies: 2, replans: 2, faults: 1, leases: 1, clusters: 1 }
+    );
+    assert_eq!(
+        records(target.space(Space::Plans)).list(None, 9).unwrap(),
+        records(source.space(Space::Plans)).list(None, 9).unwrap()
+    );
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "the file has no name");
+    let staging = Staging { directory: directory.path(), bytes_max: limit - 1 };
+    let refused = receive_archive(&mut archive.as_slice(), staging, 0, |_| panic!("nothing is taken"));
+    assert!(matches!(refused, Err(ArchiveError::TooLarge { limit: refused }) if refused == limit - 1));
 }
 
 #[test]
-fn a_directory_is_held_as_long_as_any_space_of_it() {
-    for engine in ENGINES {
-        let directory = tempfile::tempdir().unwrap();
-        let requests = open_all(directory.path(), engine).into_space(Space::Requests);
-        assert!(matches!(open_store(directory.path(), engine), Err(StoreError::InUse { .. })));
-        drop(requests);
-        drop(open_all(directory.path(), engine));
+fn a_length_that_no_record_has_is_refused_before_it_is_read() {
+    let mut archive = b"CNPYARC2".to_vec();
+    archive.extend_from_slice(&canopy_migrations::current_version().to_le_bytes());
+    archive.push(1);
+    archive.extend_from_slice(&[0; 32]);
+    archive.extend_from_slice(&u64::MAX.to_le_bytes());
+    let error = restore(&archive, &in_memory()).unwrap_err();
+    assert!(matches!(error, ArchiveError::Damaged { offset: 45, .. }), "{error}");
+}
+
+#[test]
+fn archives_of_the_first_form_are_read() {
+    let source = in_memory();
+    let plans = fill(&source);
+    for space in [
+        source.space(Space::Topologies),
+        source.space(Space::Replans),
+        source.space(Space::Faults),
+        source.space(Space::Leases),
+        source.space(Space::Clusters),
+    ] {
+        space.remove(&space.keys(None, 9).unwrap()).unwrap();
     }
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive, None).unwrap();
+    // The same but for the magic, as long as there is nothing but plans.
+    let tail = archive.len() - blake3::OUT_LEN;
+    archive[7] = b'1';
+    let digest = blake3::hash(&archive[..tail]);
+    archive[tail..].copy_from_slice(digest.as_bytes());
+    let target = in_memory();
+    assert_eq!(restore(&archive, &target).unwrap(), ArchiveCounts { plans: 3, ..ArchiveCounts::default() });
+    assert_eq!(records(target.space(Space::Plans)).list(None, 9).unwrap(), plans.list(None, 9).unwrap());
+}
+
+#[test]
+fn an_adopted_plan_keeps_its_pin_and_counts_against_the_limit() {
+    let source = in_memory();
+    let plans = fill(&source);
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive, None).unwrap();
+    let target: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let options = RecordOptions { bytes_max: 150_000, ..RecordOptions::STANDARD };
+    let target = Records::with_options(target, options);
+    target.put(&key(2), &plan(&key(2), 10)).unwrap();
+    // From here on it would be answered from memory.
+    target.get(&key(2)).unwrap();
+    let adopt = |record: ArchivedRecord<'_>| match record.space {
+        Space::Plans => target.adopt(&record),
+        _ => Ok(()),
+    };
+    read_archive(&mut Cursor::new(&archive), 0, adopt).unwrap();
+    let usage = target.usage().unwrap();
+    assert_eq!((usage.records, usage.pinned), (2, 1), "room for two of three");
+    assert_eq!(target.summary(&key(2)).unwrap(), plans.summary(&key(2)).unwrap());
+    assert_eq!(target.get(&key(2)).unwrap(), plans.peek(&key(2)).unwrap(), "not what was in memory");
+    let listed: u64 = target.list(None, 9).unwrap().iter().map(|summary| summary.size_bytes).sum();
+    assert_eq!(usage.bytes, listed);
+}
+
+#[test]
+fn an_archive_takes_nobodys_pin_away() {
+    let source = in_memory();
+    let unpinned = records(source.space(Space::Plans));
+    unpinned.put(&key(1), &plan(&key(1), 10)).unwrap();
+    unpinned.get(&key(1)).unwrap();
+    let mut archive = Vec::new();
+    drop(unpinned);
+    write_archive(&source, &mut archive, None).unwrap();
+    let target = Records::with_options(Arc::new(MemoryStore::default()), RecordOptions::STANDARD);
+    target.put(&key(1), &plan(&key(1), 10)).unwrap();
+    target.pin(&key(1)).unwrap();
+    read_archive(&mut Cursor::new(&archive), 0, |record| target.adopt(&record)).unwrap();
+    let summary = target.summary(&key(1)).unwrap().unwrap();
+    assert_eq!((summary.pinned, summary.hits), (true, 1));
+    assert_eq!(target.usage().unwrap().pinned, 1);
+}
+
+/// Where the signature of a signed archive stands, an unsigned one has the end of its last record, which may be anything.
+#[test]
+fn an_archive_that_ends_like_a_signed_one_is_not_signed() {
+    const TRAILER_BYTES: usize = 104;
+    const BYTES_AFTER_RECORDS: usize = 1 + 8 + 32;
+    let folder = tempfile::tempdir().unwrap();
+    let signing = ArchiveKey::of(folder.path()).unwrap();
+    let public = *blake3::Hash::from_hex(signing.name().trim_start_matches("ed25519:")).unwrap().as_bytes();
+    let mut forged = [&b"CNPYSIG1"[..], &public].concat();
+    forged.resize(TRAILER_BYTES - BYTES_AFTER_RECORDS, 7);
+    let source = in_memory();
+    source.space(Space::Topologies).put(&key(1), &sealed(b"n"), &sealed(&forged)).unwrap();
+    let mut signers = Vec::new();
+    for with in [None, Some(&signing)] {
+        let mut archive = Vec::new();
+        write_archive(&source, &mut archive, with).unwrap();
+        assert_eq!(archive[archive.len() - TRAILER_BYTES..][..8], *b"CNPYSIG1");
+        signers.push(read_signed_archive(&mut Cursor::new(&archive), 0, |_| Ok(())).unwrap().1);
+    }
+    assert_eq!(signers, [None, Some(public)]);
+    let trust = ArchiveTrust::own();
+    assert!(matches!(trust.judge(&signing, signers[0]), Err(ArchiveError::Unsigned)));
+    assert!(trust.judge(&signing, signers[1]).is_ok());
 }

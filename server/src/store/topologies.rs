@@ -18,11 +18,11 @@ use canopy_topology::{Topology, identity_hash, to_json};
 use parking_lot::Mutex;
 
 use self::room::{Limits, Room};
-use super::turns::{MayBeOvertaken, deciding};
 use crate::call;
 use crate::clock;
 use crate::quota::OverQuota;
 use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, keys_of_id};
+use crate::store::{MayBeOvertaken, deciding};
 
 pub(crate) use self::entry::{TopologyEntry, TopologyFacts, judge as judge_topology};
 pub(crate) use self::room::Purpose;

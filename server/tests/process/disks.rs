@@ -92,13 +92,14 @@ async fn recover(process: &Process, random: &mut Random, known: &mut Acknowledge
     room.elapsed()
 }
 
-async fn full_again_and_again(engine: &str) {
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_recovers_from_a_full_disk_without_a_restart() {
     let rounds = stated("CANOPY_ROUNDS").unwrap_or(ROUNDS);
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
     let Some(_disk) = SmallDisk::on(&data, MEBIBYTES) else { return };
-    let mut process = start_with(folder, engine);
+    let mut process = start_with(folder);
     let (mut random, mut known) = (Random(0x9e37_79b9_7f4a_7c15), Acknowledged::default());
     let mut slowest = Duration::ZERO;
     for round in 0..rounds {
@@ -110,20 +111,10 @@ async fn full_again_and_again(engine: &str) {
         let is_kept = reply.warnings.iter().all(|warning| warning.code != "NOT_STORED");
         assert!(is_kept, "{:?}", reply.warnings);
         if round % 2 == 1 {
-            process = start_with(process.crash(), engine);
+            process = start_with(process.crash());
             compare(&mut Workspace::at(&process).await, &mut known, round).await;
         }
     }
-    eprintln!("{engine}: {rounds} rounds, all taken {slowest:?} after there was room at the latest");
+    eprintln!("{rounds} rounds, all taken {slowest:?} after there was room at the latest");
     assert!(slowest <= RECOVERY_MAX, "{slowest:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn sled_recovers_from_a_full_disk_without_a_restart() {
-    full_again_and_again("sled").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn redb_recovers_from_a_full_disk_without_a_restart() {
-    full_again_and_again("redb").await;
 }

@@ -16,7 +16,7 @@ use crate::backups::walk;
 use crate::kills::{Acknowledged, NETWORK, Random, Told, Workspace, follow, settled, start_with};
 use crate::support::{Process, request, stated};
 
-/// Bits that are flipped for each engine, unless `CANOPY_TRIALS` says how many.
+/// Bits that are flipped, unless `CANOPY_TRIALS` says how many.
 const TRIALS: u64 = 4;
 const NETWORKS: [&str; 4] = [NETWORK, "ring:5", "torus:2x4", "mesh:2x3"];
 
@@ -118,11 +118,12 @@ fn flip(folder: &Path, random: &mut Random) -> String {
     format!("{} at {place}", file.strip_prefix(folder).unwrap().display())
 }
 
-async fn bits_flip(engine: &str) {
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_without_a_word() {
     let (trials, seed) = (stated("CANOPY_TRIALS").unwrap_or(TRIALS), stated("CANOPY_SEED").unwrap_or(1));
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut known, told) = (Acknowledged::default(), Told::default());
-    let process = start_with(tempfile::tempdir().unwrap(), engine);
+    let process = start_with(tempfile::tempdir().unwrap());
     for network in NETWORKS {
         process.client().await.plan(wanted(network)).await.unwrap();
     }
@@ -150,7 +151,7 @@ async fn bits_flip(engine: &str) {
         let data = folder.path().join("data");
         copy(&original.path().join("data"), &data);
         let place = if trial == 0 { "nowhere".to_owned() } else { flip(&data, &mut random) };
-        let process = start_with(folder, engine);
+        let process = start_with(folder);
         let mut found = Contents::of(&process).await;
         found.events = events(&process, &first, whole.events.len()).await;
         let lost = whole.lost(&found);
@@ -165,16 +166,6 @@ async fn bits_flip(engine: &str) {
             untold.push(format!("{place}: {lost:?}"));
         }
     }
-    eprintln!("{engine}: {trials} bits, {harmed} of them noticed");
+    eprintln!("{trials} bits, {harmed} of them noticed");
     assert!(untold.is_empty(), "lost without a word: {untold:#?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_sled_is_lost_without_a_word() {
-    bits_flip("sled").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_redb_is_lost_without_a_word() {
-    bits_flip("redb").await;
 }

@@ -209,13 +209,12 @@ pub(crate) fn lost(gpu: u64) -> Fault {
 }
 
 pub(crate) fn start(folder: Option<tempfile::TempDir>) -> Process {
-    start_with(folder.unwrap_or_else(|| tempfile::tempdir().unwrap()), "sled")
+    start_with(folder.unwrap_or_else(|| tempfile::tempdir().unwrap()))
 }
 
-pub(crate) fn start_with(folder: tempfile::TempDir, engine: &str) -> Process {
+pub(crate) fn start_with(folder: tempfile::TempDir) -> Process {
     Process::start_in(folder, |command, _| {
         command.args(["--replan-window", "20ms", "--fault-debounce", "50ms", "--plan-ahead=false"]);
-        command.args(["--store-engine", engine]);
     })
 }
 

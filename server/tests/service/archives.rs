@@ -12,9 +12,8 @@ use canopy_proto::v1::{
     ImportPlansReply, ImportPlansRequest, ListPlansRequest, ListTopologiesRequest, OutputSpec, PinPlanRequest,
     PlanReply, PlanRequest, PutTopologyRequest, Quality,
 };
-use canopy_server::{
-    ArchiveTrust, ArchiveWriter, MemoryStore, PlanKey, Space, Store as _, decode_record, encode_record, read_archive,
-};
+use canopy_server::{ArchiveTrust, ArchiveWriter, PlanKey, read_archive};
+use canopy_store::{MemoryStore, Space, Store as _, decode_record, encode_record};
 use prost::Message as _;
 use tonic::transport::Channel;
 use tonic::{Code, Status};

@@ -9,7 +9,8 @@ use canopy_proto::v1::{
     AcquireLeaseRequest, CancelOperationRequest, DrainRequest, EvictPlansRequest, ListLeasesRequest, ListPlansRequest,
     PinPlanRequest, PlanRequest, PutTopologyRequest, UnpinPlanRequest,
 };
-use canopy_server::{Pipeline, Space, StoreEngine, StoreError, open_store};
+use canopy_server::Pipeline;
+use canopy_store::{Space, StoreError, open_store};
 use canopy_topology::TopologyLimits;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -123,7 +124,7 @@ async fn a_repeated_drain_does_not_end_the_successor() {
 async fn lose_answers(directory: &std::path::Path) {
     let spaces = loop {
         // Connections of a server that has ended hold its directory for a moment longer.
-        match open_store(directory, StoreEngine::Sled) {
+        match open_store(directory) {
             Err(StoreError::InUse { .. }) => tokio::task::yield_now().await,
             opened => break opened.unwrap(),
         }

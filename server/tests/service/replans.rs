@@ -15,8 +15,9 @@ use canopy_proto::v1::{
     ReportFaultsRequest, ReportOutcome, SwitchFeature, TopologySource, WatchReplansRequest, fault, replan_event::Event,
 };
 use canopy_server::{
-    MaintenanceCommand, MaintenanceError, Making, Options, ReplanOptions, ServerFlags, StoreError, run_maintenance,
+    MaintenanceCommand, MaintenanceError, Making, Options, ReplanOptions, ServerFlags, run_maintenance,
 };
+use canopy_store::StoreError;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};

@@ -13,8 +13,9 @@ use canopy_proto::v1::{
 };
 use canopy_server::{
     AccessOptions, DrainHandle, Lifetime, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError,
-    Server, StartError, Statistics, StoreError, Watch,
+    Server, StartError, Statistics, Watch,
 };
+use canopy_store::StoreError;
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
 use sha2::{Digest as _, Sha256};

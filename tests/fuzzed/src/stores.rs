@@ -4,9 +4,8 @@ use std::io::Cursor;
 use std::path::PathBuf;
 
 use canopy_plan::read_plan;
-use canopy_server::{
-    Settings, StoredPlan, decode_record, encode_record, parse_duration, print_effective, read_archive,
-};
+use canopy_server::{Settings, StoredPlan, parse_duration, print_effective, read_archive};
+use canopy_store::{decode_record, encode_record};
 use canopy_topology::TopologyLimits;
 use canopy_wire::{decode_entry, encode_entry};
 

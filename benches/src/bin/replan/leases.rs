@@ -6,10 +6,8 @@ use std::time::Duration;
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::Client;
 use canopy_proto::v1::{AcquireLeaseRequest, ListLeasesRequest, PlanRequest, WatchReplansRequest, replan_event};
-use canopy_server::{
-    EmbeddedServer, Lifetime, Options, PlanKey, ReplanOptions, Space, StoreEngine, decode_record, encode_record,
-    open_store,
-};
+use canopy_server::{EmbeddedServer, Lifetime, Options, PlanKey, ReplanOptions};
+use canopy_store::{Space, decode_record, encode_record, open_store};
 
 use super::{Collective, Failure, Times, Workspace, link, ms, report, request, resident};
 
@@ -117,7 +115,7 @@ async fn broken(client: &Client, number: usize, concerned: usize) -> Result<(Dur
 
 /// Makes copies of the leases of a store that nobody has open. Of a field that a message has twice the last counts.
 fn multiply(folder: &Path, count: usize) -> Result<(), Failure> {
-    let opened = open_store(folder, StoreEngine::Sled)?;
+    let opened = open_store(folder)?;
     let store = opened.space(Space::Leases).as_ref();
     let templates = store.keys(None, BOXES)?;
     let (mut copies, mut last) = (Vec::new(), 0);

@@ -234,10 +234,8 @@ pub(super) fn store(error: &StoreError) -> Refusal {
         | StoreError::InUse { .. }
         | StoreError::OpenToAll { .. }
         | StoreError::Version { .. }
-        | StoreError::OtherEngine { .. }
-        | StoreError::NotBuilt { .. } => {
-            Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY))
-        }
+        | StoreError::OfRedb { .. }
+        | StoreError::OldRedb { .. } => Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY)),
     }
 }
 

@@ -34,8 +34,8 @@ fn contents(opened: &Opened) -> Contents {
     contents
 }
 
-fn in_folder(directory: &Path, engine: StoreEngine) -> Contents {
-    contents(&open_store(directory, engine).unwrap())
+fn in_folder(directory: &Path) -> Contents {
+    contents(&open_store(directory).unwrap())
 }
 
 fn connect(address: &str) -> Database {
@@ -70,7 +70,7 @@ fn large_plan(key: &PlanKey, size: usize) -> StoredPlan {
 /// A data directory with something in every space.
 fn full() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
+    let opened = open_store(directory.path()).unwrap();
     let space = |space: Space| Arc::clone(opened.space(space));
     let records = Records::with_pins(space(Space::Plans), Arc::clone(&opened.pins), RecordOptions::STANDARD);
     for (byte, size) in [(1, 10), (2, 200_000), (3, 3_000_000)] {
@@ -120,14 +120,14 @@ leases: 2 imported, 0 already there
 fn all_of_a_store_goes_into_a_database_and_back() {
     let Some(postgres) = Postgres::shared() else { return };
     let (address, directory) = (postgres.database(), full());
-    let before = in_folder(directory.path(), StoreEngine::Sled);
+    let before = in_folder(directory.path());
     let (text, result) = run(directory.path(), &["import-store", "--database", &address]);
     result.unwrap();
     let rest = text.strip_prefix("migrated the schema of the database from version 0 to 3\n").unwrap();
     let rest = rest.strip_prefix(FIRST).unwrap_or_else(|| panic!("{text}"));
     assert!(rest.starts_with("1 unfinished jobs stay in the folder"), "{text}");
     assert_eq!(in_database(&address), before);
-    assert_eq!(in_folder(directory.path(), StoreEngine::Sled), before, "it is only read");
+    assert_eq!(in_folder(directory.path()), before, "it is only read");
     // Again, with the same end.
     let (text, result) = run(directory.path(), &["import-store", "--database", &address]);
     result.unwrap();
@@ -135,16 +135,16 @@ fn all_of_a_store_goes_into_a_database_and_back() {
     assert!(text.contains("faults, leases and replans: imported by an earlier run\n"), "{text}");
     assert_eq!(in_database(&address), before);
     let back = directory.path().join("back");
-    let arguments = ["import-store", "--back", "--database", &address, "--store-engine", "redb"];
+    let arguments = ["import-store", "--back", "--database", &address];
     let (text, result) = run(&back, &arguments);
     result.unwrap();
     assert_eq!(text, FIRST);
-    assert_eq!(in_folder(&back, StoreEngine::Redb), before);
+    assert_eq!(in_folder(&back), before);
     let error = run(&back, &arguments).1.unwrap_err();
     assert!(matches!(error, MaintenanceError::NotEmpty { .. }) && error.exit_status() == 2, "{error}");
     // A server finds it all.
     let cache = tempfile::tempdir().unwrap();
-    let opened = open_shared_store(cache.path(), StoreEngine::Sled, &connect(&address)).unwrap();
+    let (opened, _others) = open_shared_store(cache.path(), &connect(&address)).unwrap();
     let records = Records::with_pins(Arc::clone(opened.space(Space::Plans)), opened.pins, RecordOptions::STANDARD);
     let usage = records.usage().unwrap();
     assert_eq!((usage.records, usage.pinned), (3, 1));
@@ -193,7 +193,7 @@ fn damaged_records_are_left_out_and_counted() {
     let Some(postgres) = Postgres::shared() else { return };
     let (address, directory) = (postgres.database(), filled());
     {
-        let store = open_store(directory.path(), StoreEngine::Sled).unwrap().into_space(Space::Plans);
+        let store = open_store(directory.path()).unwrap().into_space(Space::Plans);
         store.put(&key(1), b"no record", b"no summary").unwrap();
     }
     let (text, result) = run(directory.path(), &["import-store", "--database", &address]);
@@ -207,7 +207,7 @@ fn plans_may_be_imported_while_servers_are_there_but_leases_may_not() {
     let Some(postgres) = Postgres::shared() else { return };
     let (address, directory, cache) = (postgres.database(), filled(), tempfile::tempdir().unwrap());
     let database = connect(&address);
-    let opened = open_shared_store(cache.path(), StoreEngine::Sled, &database).unwrap();
+    let (opened, others) = open_shared_store(cache.path(), &database).unwrap();
     let server = Jobs::join(&database, one()).unwrap();
     assert_eq!(database.servers().unwrap(), ["one:1"]);
     let plans = Arc::clone(opened.space(Space::Plans));
@@ -218,7 +218,7 @@ fn plans_may_be_imported_while_servers_are_there_but_leases_may_not() {
     let (text, result) = run(directory.path(), &["import-store", "--database", &address]);
     result.unwrap();
     assert!(text.contains("plans: 1 imported, 1 already there\n"), "{text}");
-    opened.others.as_ref().unwrap().hear_of_all().unwrap();
+    others.hear_of_all().unwrap();
     let usage = records.usage().unwrap();
     assert_eq!((usage.records, usage.pinned), (2, 1), "the server has heard of it");
     let full = full();
@@ -306,7 +306,7 @@ fn what_cannot_be_imported_is_refused_with_what_to_do() {
         assert!(matches!(error, MaintenanceError::NoSchema) && !nowhere.exists(), "{error}");
     }
     assert_eq!(connect(&address).schema_version().unwrap(), 0, "a look makes nothing");
-    let _server = open_store(directory.path(), StoreEngine::Sled).unwrap();
+    let _server = open_store(directory.path()).unwrap();
     let error = run(directory.path(), &["import-store", "--database", &address]).1.unwrap_err();
     assert_eq!(error.exit_status(), 6);
 }

@@ -11,18 +11,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 
+use canopy_service::{Memory, data_dir_default};
 use canopy_topology::TopologyLimits;
 use clap::builder::BoolishValueParser;
 use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
-use super::{AdminListen, AuditFolder, ConfigError, Options, ServerRole, Time, WhenAway, data_dir_default};
+use super::engine::StoreEngine;
+use super::{AdminListen, AuditFolder, ConfigError, Options, ServerRole, Time, WhenAway};
 use crate::audit::WhenUnwritable;
 use crate::jobs::refusals::RefusalOptions;
-use crate::ops::machine::Memory;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
-use crate::store::{RecordOptions, StoreEngine};
+use crate::store::RecordOptions;
 use crate::tenant::IsolatedTenant;
 
 /// Characters of a message of the TOML reader that are shown.
@@ -82,8 +83,8 @@ pub struct Settings {
     /// Directory of the store and the Unix socket [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy].
     #[arg(long, env = "CANOPY_DATA_DIR", value_name = "DIR", global = true)]
     pub data_dir: Option<PathBuf>,
-    /// Storage engine for plans [default: sled].
-    #[arg(long, env = "CANOPY_STORE_ENGINE", value_name = "ENGINE", value_enum, global = true)]
+    /// Storage engine for plans: sled, the only one since redb is gone [default: sled].
+    #[arg(long, env = "CANOPY_STORE_ENGINE", value_name = "ENGINE", global = true)]
     pub store_engine: Option<StoreEngine>,
     /// PostgreSQL that servers share, such as postgres://canopy@db.example:5432/canopy; encrypted, unless it is on this machine or says
     /// sslmode=disable [default: none, the store in `data_dir` is this server's alone].
@@ -303,7 +304,7 @@ impl Settings {
             audit_when_full: Some(WhenUnwritable::Refuse),
             archive_signers: None,
             data_dir: None,
-            store_engine: Some(StoreEngine::Sled),
+            store_engine: Some(StoreEngine),
             database: None,
             database_password_file: None,
             database_connections: NonZeroUsize::new(8),

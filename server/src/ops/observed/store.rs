@@ -6,7 +6,9 @@ use canopy_planner::PlanKey;
 
 use crate::clock;
 use crate::metrics::Metrics;
-use crate::store::{Durability, JobEnd, Store, StoreError};
+use canopy_store::JobEnd;
+
+use crate::store::{Durability, Store, StoreError};
 use crate::trace::stage_span;
 
 /// Counts and times reads and writes, and traces those of records.
@@ -41,7 +43,7 @@ impl Store for ObservedStore {
         stage_span!("store").in_scope(|| self.watched("put", || self.inner.put_lazily(key, record, summary)))
     }
 
-    fn put_ending(&self, key: &PlanKey, record: &[u8], summary: &[u8], end: &JobEnd) -> Result<(), StoreError> {
+    fn put_ending(&self, key: &PlanKey, record: &[u8], summary: &[u8], end: &dyn JobEnd) -> Result<(), StoreError> {
         stage_span!("store").in_scope(|| self.watched("put", || self.inner.put_ending(key, record, summary, end)))
     }
 

@@ -10,12 +10,12 @@ use canopy_planner::{PLANNER_CLASS, PlanKey, Request as Order, bound_with_nvls, 
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{self, OutputFormat, Plan};
 use canopy_schedule::{Certificate, CollectiveKind, CutDirection, Shares, certified_bound, links_used};
+use canopy_service::asked::decode_order;
 use canopy_synth::{Never, RootPolicy};
 use canopy_topology::{NodeIndex, Rank, Rate, Topology, TopologyLimits, identity_hash};
 use canopy_wire as wire;
 use canopy_wire::{bits, collective_on_the_wire, slots_on_the_wire, topology_summary};
 
-use crate::jobs::journal::decode_order;
 use crate::jobs::planner::{Planner, Prepared};
 
 /// What is to be done about a plan that is in order as far as it goes.
@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
 }
 
 /// Whether a plan answers the request that it is kept with, and has the key of that request. `request` is what
-/// [`request`](crate::jobs::asked::request) made; `key` is where the plan is filed.
+/// [`request`](canopy_service::asked::request) made; `key` is where the plan is filed.
 ///
 /// # Errors
 /// What shows that it is not what it says, for people. O(size of the network and of the plan's `json` file).

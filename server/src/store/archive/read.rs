@@ -3,46 +3,17 @@
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use bytes::Bytes;
 use canopy_migrations::{Version, steps_from};
 use canopy_planner::PlanKey;
-use canopy_wire::StoredPlan;
 
 use super::signature::{PublicKey, TRAILER_BYTES, signer};
 use super::{ArchiveCounts, ArchiveError, END, KINDS, MAGIC_1, MAGIC_2, MAGIC_3};
-use crate::store::records::{decode_plan, request_of};
-use crate::store::upgrade::upgrade;
-use crate::store::{DamagedRecord, Space, StoreError};
+use crate::store::{ArchivedRecord, StoreError, upgrade};
 
 /// Greatest record or summary, in bytes; a length beyond it is a damaged one.
 const PART_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of an archive that is received that are kept in memory; more go into a file.
 const IN_MEMORY: usize = 4 << 20;
-
-/// A record of an archive, as the current version has it.
-#[derive(Clone, Copy, Debug)]
-pub struct ArchivedRecord<'a> {
-    /// Where it belongs: plans, topologies, what became of leases, faults or leases, in this order.
-    pub space: Space,
-    /// Its key.
-    pub key: &'a PlanKey,
-    /// The record, verified.
-    pub record: &'a [u8],
-    /// Its summary; that of anything but a plan may be empty.
-    pub summary: &'a [u8],
-}
-
-impl ArchivedRecord<'_> {
-    /// The plan in a record of plans.
-    pub(crate) fn plan(&self) -> Result<StoredPlan, DamagedRecord> {
-        decode_plan(self.key, Bytes::copy_from_slice(self.record))
-    }
-
-    /// What the plan in a record of plans was asked for by; empty where that was not kept.
-    pub(crate) fn request(&self) -> Result<Vec<u8>, DamagedRecord> {
-        request_of(self.record)
-    }
-}
 
 /// Where an archive is kept while it is received.
 #[derive(Clone, Copy, Debug)]

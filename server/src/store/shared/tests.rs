@@ -1,6 +1,7 @@
 use canopy_database::Options;
 use canopy_import::ClusterCounts;
 use canopy_prerequisites::Postgres;
+use canopy_store::contract::{self, key, plan};
 use canopy_topology::{TopologyLimits, generate};
 use tempfile::TempDir;
 
@@ -8,21 +9,21 @@ use super::*;
 use crate::clock;
 use crate::store::clusters::{ClusterName, ClusterStore};
 use crate::store::receipts::{Claim, ReceiptOptions, Receipts, Repeatable};
-use crate::store::tests::plan;
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{Eviction, Lookup, RecordOptions, Records};
 
 /// One of the servers on a database.
 pub(crate) struct Server {
     pub(in crate::store) opened: Opened,
+    others: Others,
     database: Database,
 }
 
 impl Server {
     pub(crate) fn new(directory: &Path, address: &str) -> Self {
         let database = Database::new(&Options { address: address.parse().unwrap(), connections: 4 }).unwrap();
-        let opened = open_shared_store(directory, StoreEngine::Sled, &database).unwrap();
-        Self { opened, database }
+        let (opened, others) = open_shared_store(directory, &database).unwrap();
+        Self { opened, others, database }
     }
 
     pub(crate) fn space(&self, space: Space) -> Arc<dyn Store> {
@@ -30,12 +31,12 @@ impl Server {
     }
 
     pub(crate) fn others(&self) -> Others {
-        self.opened.others.clone().unwrap()
+        self.others.clone()
     }
 
     /// Waits until all that has changed up to now is heard of.
     pub(crate) fn hear_of_all(&self) {
-        self.opened.others.as_ref().unwrap().hear_of_all().unwrap();
+        self.others.hear_of_all().unwrap();
     }
 
     fn records(&self, bytes_max: u64) -> Records {
@@ -51,8 +52,16 @@ pub(crate) fn two() -> Option<([Server; 2], [TempDir; 2])> {
     Some((folders.each_ref().map(|folder| Server::new(folder.path(), &address)), folders))
 }
 
-fn key(byte: u8) -> PlanKey {
-    PlanKey::from_bytes([byte; 32])
+#[test]
+fn a_store_in_a_database_keeps_the_contract_of_all_stores() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let mut folders = Vec::new();
+    contract::check("PostgreSQL", || {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::new(folder.path(), &postgres.database());
+        folders.push(folder);
+        server.opened
+    });
 }
 
 #[test]
@@ -67,7 +76,7 @@ fn a_plan_of_one_server_is_served_by_the_other_and_then_from_its_disk() {
     let cached = other.space(Space::Plans).get(&key(1)).unwrap().unwrap();
     drop((records, other));
     // What is on the disk is used only if it is what the database has.
-    let cache = open_store(&folders[1].path().join(CACHE), StoreEngine::Sled).unwrap();
+    let cache = open_store(&folders[1].path().join(CACHE)).unwrap();
     assert_eq!(cache.space(Space::Plans).get(&key(1)).unwrap(), Some(cached.clone()));
     let mut damaged = cached;
     damaged[100_000] ^= 1;
@@ -76,12 +85,12 @@ fn a_plan_of_one_server_is_served_by_the_other_and_then_from_its_disk() {
     drop(cache);
     let address = one.database.address().clone();
     let database = Database::new(&Options { address, connections: 4 }).unwrap();
-    let opened = open_shared_store(folders[1].path(), StoreEngine::Sled, &database).unwrap();
+    let (opened, _others) = open_shared_store(folders[1].path(), &database).unwrap();
     let records = Records::new(Arc::clone(opened.space(Space::Plans)));
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(made.into()));
     assert_eq!(records.get(&key(2)).unwrap(), Lookup::Missing, "the database does not have it");
     drop((records, opened));
-    let cache = open_store(&folders[1].path().join(CACHE), StoreEngine::Sled).unwrap();
+    let cache = open_store(&folders[1].path().join(CACHE)).unwrap();
     assert_eq!(cache.space(Space::Plans).keys(None, 9).unwrap(), [key(1)]);
 }
 
@@ -92,7 +101,7 @@ fn what_one_server_pins_the_other_does_not_evict() {
     for byte in 1..=3 {
         ones.put(&key(byte), &plan(&key(byte), 200_000)).unwrap();
     }
-    others.shared_news(&other);
+    hear(&others, &other);
     assert_eq!(others.usage().unwrap().records, 3);
     // Neither has heard of what the other one does.
     assert!(ones.pin(&key(1)).unwrap().unwrap().pinned);
@@ -104,7 +113,7 @@ fn what_one_server_pins_the_other_does_not_evict() {
     for byte in 4..=9 {
         others.put(&key(byte), &plan(&key(byte), 200_000)).unwrap();
     }
-    ones.shared_news(&one);
+    hear(&ones, &one);
     let (of_one, of_other) = (ones.usage().unwrap(), others.usage().unwrap());
     assert_eq!(of_one, of_other);
     assert!(of_one.bytes <= 1 << 20 && of_one.pinned == 1, "{of_one:?}");
@@ -116,7 +125,7 @@ fn uses_at_both_servers_are_counted() {
     let Some(([one, other], _folders)) = two() else { return };
     let (ones, others) = (one.records(1 << 30), other.records(1 << 30));
     ones.put(&key(1), &plan(&key(1), 10)).unwrap();
-    others.shared_news(&other);
+    hear(&others, &other);
     for records in [&ones, &others] {
         for _ in 0..5 {
             records.get(&key(1)).unwrap();
@@ -125,7 +134,7 @@ fn uses_at_both_servers_are_counted() {
     ones.write_back().unwrap();
     // It has not heard of those.
     others.write_back().unwrap();
-    ones.shared_news(&one);
+    hear(&ones, &one);
     for records in [ones, others] {
         assert_eq!(records.summary(&key(1)).unwrap().unwrap().hits, 10);
     }
@@ -185,16 +194,14 @@ fn a_directory_is_one_servers() {
     let (address, folder) = (postgres.database(), tempfile::tempdir().unwrap());
     let server = Server::new(folder.path(), &address);
     let database = server.database.clone();
-    let second = open_shared_store(folder.path(), StoreEngine::Sled, &database).map(drop);
+    let second = open_shared_store(folder.path(), &database).map(drop);
     assert!(matches!(second, Err(StoreError::InUse { .. })), "{second:?}");
     drop(server);
-    open_shared_store(folder.path(), StoreEngine::Sled, &database).map(drop).unwrap();
+    open_shared_store(folder.path(), &database).map(drop).unwrap();
 }
 
-impl Records {
-    /// Learns what others have changed up to now.
-    fn shared_news(&self, server: &Server) {
-        server.hear_of_all();
-        self.follow().unwrap();
-    }
+/// Has the records of a server learn what others have changed up to now.
+fn hear(records: &Records, server: &Server) {
+    server.hear_of_all();
+    records.follow().unwrap();
 }

@@ -47,7 +47,6 @@ impl Settings {
                 None => ArchiveTrust::own(),
             },
             data_dir: all.data_dir.expect(GIVEN),
-            store_engine: all.store_engine.expect(GIVEN),
             database: database(all.database.as_deref(), all.database_password_file.as_deref())?,
             database_connections: all.database_connections.expect(GIVEN),
             database_when_away: all.database_when_away.expect(GIVEN),

@@ -1,0 +1,348 @@
+//! A plan for one request, looked up in a data folder, or made and kept there.
+//!
+//! The folder is open while something is read from it or written to it, and closed during a search: searches of several
+//! processes on one folder run at the same time, and each keeps what it finds.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use canopy_plan::PlanFile;
+use canopy_planner::{
+    Clock, Context, PlanError, PlanKey, Planned, Planner, Prepared, Puncture, Recalled, Request, RequestKey,
+    ScheduleKey, Schedules, Timings, Warning, Watch, chain,
+};
+use canopy_proto::v1;
+use canopy_proto::v1::topology_source::Source;
+use canopy_store::schedules::{ScheduleOptions, StoredSchedules, stored_under};
+use canopy_store::{Durability, Lookup, Opened, RecordOptions, Records, Space, StoreError, clock, open_store};
+use canopy_synth::Stop;
+use canopy_topology::Topology;
+use canopy_wire as wire;
+use canopy_wire::{RequestError, StoredPlan};
+use parking_lot::Mutex;
+
+use crate::asked;
+use crate::limits::Limits;
+
+/// Stored schedules may take this fraction of the limit for plans, in addition to it.
+const SCHEDULES_SHARE: u64 = 4;
+/// Bytes of schedules that are cached in memory, roughly.
+const SCHEDULES_MEMORY_BYTES: u64 = 128 << 20;
+/// Longest wait for another process that has the folder open when a plan is to be kept.
+const KEEPING_PATIENCE: Duration = Duration::from_secs(10);
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Plans with a data folder.
+#[derive(Debug)]
+pub struct PlanService {
+    folder: PathBuf,
+    limits: Limits,
+    planner: Planner,
+}
+
+/// The end of a request.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Its plan.
+    Answered(Box<Answer>),
+    /// A server has to answer it.
+    NeedsServer(ServerReason),
+}
+
+/// Why a server has to answer a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerReason {
+    /// Its network is stored, under an id or as a part of a cluster.
+    StoredNetwork,
+    /// Faults are known in the folder, and the request is to be planned around those of its network.
+    KnownFaults,
+    /// It asks for another plan where its own does not come in time.
+    Fallback,
+}
+
+/// A plan and its circumstances.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The plan with its files.
+    pub plan: Arc<StoredPlan>,
+    /// Whether it was stored, or made of a stored schedule.
+    pub is_hit: bool,
+    /// Time for reading the topology and bringing it into canonical order.
+    pub canonical_ms: f64,
+    /// Time for the stages of planning.
+    pub timings: Timings,
+    /// Warnings besides those of the plan.
+    pub warnings: Vec<Warning>,
+    /// The healthy network and the faults that the request names.
+    pub puncture: Option<Arc<Puncture>>,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The request is invalid.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The planner has none.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The folder cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It needs too much memory.
+    #[error(
+        "this needs about {needed} bytes of memory, over the limit of {limit}; use a smaller network, fewer groups or \
+         fewer outputs, or raise `job_memory_bytes`"
+    )]
+    Memory {
+        /// Estimate in bytes.
+        needed: u64,
+        /// Limit in bytes.
+        limit: u64,
+    },
+}
+
+impl PlanService {
+    /// Planning with this data folder, which is made when it is first needed.
+    pub fn new(folder: &Path, limits: Limits) -> Self {
+        Self { folder: folder.to_owned(), limits, planner: Planner::new(limits.topology) }
+    }
+
+    /// Looks the plan up, or makes and keeps it. Blocks; needs a deep stack for deep documents.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when another process has the folder open: ask its server, or try again soon. Otherwise the
+    /// reason why there is no plan; [`PlanError::Stopped`] soon after `stop` is requested.
+    pub fn plan(&self, request: v1::PlanRequest, stop: &dyn Stop, watch: &dyn Watch) -> Result<Outcome, ServiceError> {
+        if let Some(reason) = needs_server(&request) {
+            return Ok(Outcome::NeedsServer(reason));
+        }
+        let ignores_faults = request.fault_policy == i32::from(v1::FaultPolicy::Ignore);
+        let request = wire::plan_request(request)?;
+        let started = clock::now();
+        let prepared = self.planner.prepare(&request, stop)?;
+        if prepared.memory_bytes > self.limits.memory_bytes {
+            return Err(ServiceError::Memory { needed: prepared.memory_bytes, limit: self.limits.memory_bytes });
+        }
+        let case = Case { request: &request, prepared: &prepared, stop, watch, started };
+        let opened = open_store(&self.folder)?;
+        if !ignores_faults && !opened.space(Space::Faults).keys(None, 1)?.is_empty() {
+            return Ok(Outcome::NeedsServer(ServerReason::KnownFaults));
+        }
+        if let Some(answer) = self.known(&case, &opened)? {
+            return Ok(Outcome::Answered(Box::new(answer)));
+        }
+        let kept = opened.space(Space::Schedules).keys(None, usize::MAX)?.into_iter().collect();
+        drop(opened);
+        let shelf = Shelf { service: self, kept, found: Mutex::default() };
+        Ok(Outcome::Answered(Box::new(self.searched(&case, shelf)?)))
+    }
+
+    /// The plan as far as it needs no search.
+    fn known(&self, case: &Case<'_>, opened: &Opened) -> Result<Option<Answer>, ServiceError> {
+        let records = self.records(opened);
+        if let Some(plan) = stored(&records, case.prepared) {
+            return Ok(Some(case.answer(plan, true, Timings::default())));
+        }
+        let schedules = self.schedules(opened);
+        match self.planner.recall(case.request, case.prepared, case.context(&schedules))? {
+            Recalled::Unknown(_) => Ok(None),
+            Recalled::Made(planned) => {
+                let mut answer = case.made(*planned);
+                // The schedule survives a crash of the machine, and makes the plan again.
+                answer.keep(case, &records, Durability::Lazy);
+                Ok(Some(answer))
+            }
+        }
+    }
+
+    /// The plan of a search, which is kept with the schedules that were found.
+    fn searched(&self, case: &Case<'_>, shelf: Shelf<'_>) -> Result<Answer, ServiceError> {
+        let planned = self.planner.produce(case.request, case.prepared, case.context(&shelf))?;
+        let mut answer = case.made(planned);
+        match self.open_patiently(case.stop) {
+            Ok(opened) => {
+                let schedules = self.schedules(&opened);
+                for (key, plan) in &shelf.found.into_inner() {
+                    schedules.put(key, plan);
+                }
+                answer.keep(case, &self.records(&opened), Durability::Synced);
+            }
+            Err(error) => answer.note_not_stored(&error),
+        }
+        Ok(answer)
+    }
+
+    /// Opens the folder, waiting for a process that has it open for a moment.
+    fn open_patiently(&self, stop: &dyn Stop) -> Result<Opened, StoreError> {
+        let give_up = clock::now() + KEEPING_PATIENCE;
+        loop {
+            match open_store(&self.folder) {
+                Err(StoreError::InUse { .. }) if clock::now() < give_up && !stop.is_requested() => thread::sleep(PAUSE),
+                opened => return opened,
+            }
+        }
+    }
+
+    fn records(&self, opened: &Opened) -> Records {
+        let options = RecordOptions { bytes_max: self.limits.store_bytes, ..RecordOptions::STANDARD };
+        Records::with_pins(Arc::clone(opened.space(Space::Plans)), Arc::clone(&opened.pins), options)
+    }
+
+    fn schedules(&self, opened: &Opened) -> StoredSchedules {
+        let options = ScheduleOptions {
+            bytes_max: self.limits.store_bytes / SCHEDULES_SHARE,
+            memory_bytes_max: SCHEDULES_MEMORY_BYTES,
+            limits: self.limits.topology,
+        };
+        StoredSchedules::new(Arc::clone(opened.space(Space::Schedules)), options)
+    }
+}
+
+/// The reason why a server has to answer, as far as the request alone says it.
+fn needs_server(request: &v1::PlanRequest) -> Option<ServerReason> {
+    let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
+    let base = match source {
+        Some(Source::Punctured(punctured)) => punctured.base.as_ref().and_then(|base| base.source.as_ref()),
+        source => source,
+    };
+    if matches!(base, Some(Source::Id(_) | Source::Cluster(_))) {
+        return Some(ServerReason::StoredNetwork);
+    }
+    request.quality.is_some().then_some(ServerReason::Fallback)
+}
+
+/// The stored plan. A record that cannot be read costs a search, not the answer.
+fn stored(records: &Records, prepared: &Prepared) -> Option<Arc<StoredPlan>> {
+    match records.get(&prepared.key) {
+        Ok(Lookup::Found(plan)) => Some(plan),
+        Ok(Lookup::Missing | Lookup::Quarantined(_)) => None,
+        Err(error) => {
+            tracing::error!(plan = %prepared.key, error = chain(&error), "the store could not be read");
+            None
+        }
+    }
+}
+
+/// A request that is being answered.
+struct Case<'a> {
+    request: &'a Request,
+    prepared: &'a Prepared,
+    stop: &'a dyn Stop,
+    watch: &'a dyn Watch,
+    started: Instant,
+}
+
+impl<'a> Case<'a> {
+    fn context(&self, schedules: &'a dyn Schedules) -> Context<'a> {
+        Context { stop: self.stop, watch: self.watch, clock: &SinceStart, schedules }
+    }
+
+    fn answer(&self, plan: Arc<StoredPlan>, is_hit: bool, timings: Timings) -> Answer {
+        let planning_ms = timings.bound_ms + timings.synthesis_ms + timings.check_ms + timings.lower_ms;
+        Answer {
+            plan,
+            is_hit,
+            canonical_ms: (clock::millis_since(self.started) - planning_ms).max(0.0),
+            timings,
+            warnings: self.prepared.warnings.clone(),
+            puncture: self.prepared.puncture.clone(),
+        }
+    }
+
+    fn made(&self, planned: Planned) -> Answer {
+        let timings = planned.timings;
+        let is_recalled = planned.is_recalled;
+        let warnings = planned.warnings.clone();
+        let mut plan = StoredPlan::new(wire::plan(self.request, planned), warnings);
+        plan.plan.provenance.get_or_insert_default().request_key = RequestKey::of(self.request).to_string();
+        self.answer(Arc::new(plan), is_recalled, timings)
+    }
+}
+
+impl Answer {
+    /// Keeps the plan. A folder that takes nothing costs a search next time, not the answer.
+    fn keep(&mut self, case: &Case<'_>, records: &Records, durability: Durability) {
+        let Case { request, prepared, .. } = case;
+        let asked = canopy_store::Request { whole: asked::request(request), asked: asked::encode(request, prepared) };
+        if let Err(error) = records.put_asked(&prepared.key, &self.plan, asked, durability) {
+            self.note_not_stored(&error);
+        }
+    }
+
+    fn note_not_stored(&mut self, error: &StoreError) {
+        tracing::error!(plan = self.plan.plan.id, error = chain(error), "a plan could not be stored");
+        let text = "the plan could not be stored; the next request computes it again";
+        self.warnings.push(Warning::new("NOT_STORED", text.to_owned()));
+    }
+
+    /// The reply of a server with the same answer, files included.
+    pub fn reply(&self) -> v1::PlanReply {
+        let cache = if self.is_hit { v1::CacheOutcome::Hit } else { v1::CacheOutcome::Miss };
+        let Timings { bound_ms, synthesis_ms, check_ms, lower_ms } = self.timings;
+        let warnings: Vec<Warning> = self.plan.warnings.iter().chain(&self.warnings).cloned().collect();
+        v1::PlanReply {
+            plan: Some(self.plan.plan.clone()),
+            cache: cache.into(),
+            timings: Some(v1::Timings {
+                canonical: self.canonical_ms,
+                bound: bound_ms,
+                synthesis: synthesis_ms,
+                check: check_ms,
+                lower: lower_ms,
+                ..v1::Timings::default()
+            }),
+            warnings: wire::warnings(&warnings),
+            fallback: None,
+            puncture: self.puncture.as_deref().map(wire::puncture),
+        }
+    }
+}
+
+/// Schedules during a search: those of the folder, which is opened for each that is read, and those that were found.
+#[derive(Debug)]
+struct Shelf<'a> {
+    service: &'a PlanService,
+    /// Keys in the folder when it was looked at.
+    kept: HashSet<PlanKey>,
+    found: Mutex<HashMap<ScheduleKey, Arc<PlanFile>>>,
+}
+
+impl Schedules for Shelf<'_> {
+    fn has(&self, key: &ScheduleKey) -> bool {
+        self.found.lock().contains_key(key) || self.kept.contains(&stored_under(key))
+    }
+
+    fn get(&self, key: &ScheduleKey, normal: &Topology) -> Option<Arc<PlanFile>> {
+        if let Some(plan) = self.found.lock().get(key) {
+            return Some(Arc::clone(plan));
+        }
+        // Another process may have it open: finding the schedule again takes less than waiting might.
+        let opened = self.kept.contains(&stored_under(key)).then(|| open_store(&self.service.folder).ok()).flatten()?;
+        self.service.schedules(&opened).get(key, normal)
+    }
+
+    fn put(&self, key: &ScheduleKey, plan: &Arc<PlanFile>) {
+        self.found.lock().insert(*key, Arc::clone(plan));
+    }
+
+    fn quarantine(&self, key: &ScheduleKey) {
+        self.found.lock().remove(key);
+        if let Ok(opened) = open_store(&self.service.folder) {
+            self.service.schedules(&opened).quarantine(key);
+        }
+    }
+}
+
+/// Milliseconds since the clock was first asked.
+struct SinceStart;
+
+impl Clock for SinceStart {
+    fn now_ms(&self) -> f64 {
+        clock::elapsed_millis()
+    }
+}
