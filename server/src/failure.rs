@@ -20,7 +20,7 @@ pub(crate) use self::cluster::ClusterFailure;
 pub(crate) use self::groups::GroupsFailure;
 pub(crate) use self::kept::KeptFailure;
 pub(crate) use self::moving::MovingFailure;
-pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
+pub(crate) use self::refusal::{KeptRefusal, call_refusal, follows_from_request, refusal};
 use crate::quota::OverQuota;
 use crate::store::StoreError;
 

@@ -1,5 +1,5 @@
-//! Translates between the messages of `canopy.v1` and the planner's types: requests in one direction, plans in the
-//! other.
+//! Translates between the messages of `canopy.v1` and the planner's types: requests in one direction, plans and
+//! refusals in the other.
 //!
 //! Code that stores or sends messages uses this crate, and otherwise only the planner's types.
 
@@ -12,6 +12,7 @@ mod losses;
 mod plan;
 mod plan_request;
 mod priority;
+mod refusal;
 mod refused;
 mod request;
 mod stored_plan;
@@ -32,6 +33,7 @@ pub use plan_request::{
     kept_placed, kept_request, placed, plan_request, require_few_faults, sourced, topology_input, topology_on_the_wire,
 };
 pub use priority::Priority;
+pub use refusal::{Code, Detail, Refusal, component, in_short, plan_refusal, request_refusal};
 pub use refused::{InlineError, RequestError, TENANT_HEADER};
 pub use request::{
     draft, draft_on_the_wire, form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance,

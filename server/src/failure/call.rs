@@ -8,7 +8,7 @@ use canopy_order::OrderError;
 use canopy_plan::{NoSuchRank, RankFileError};
 use canopy_planner::{SimulationError, chain};
 use canopy_topology::Slot;
-use tonic::Code;
+use canopy_wire::Code;
 
 use super::{ClusterFailure, GroupsFailure, MovingFailure, PlanFailure, call_refusal};
 use crate::quota::OverQuota;

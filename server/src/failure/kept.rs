@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use canopy_wire::{Code, Detail, Refusal};
 use prost::Message as _;
-use tonic::Code;
 
 use super::PlanFailure;
-use super::refusal::{Detail, KeptRefusal, Refusal, refusal};
+use super::refusal::{KeptRefusal, refusal};
 
 /// A failure, written down. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -123,7 +123,7 @@ impl KeptFailure {
     /// What its caller learns.
     pub(super) fn refusal(&self) -> Refusal {
         let metadata = self.metadata.iter().map(|Named { name, value }| (name.clone().into(), value.clone()));
-        let code = Code::from_i32(self.refusal.code);
+        let code = Code::from_number(self.refusal.code);
         Refusal {
             code,
             reason: self.refusal.reason.clone().into(),

@@ -8,11 +8,12 @@ use std::time::Duration;
 use canopy_access::{Denied, JwtError, Refused, TokenError};
 use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1;
-use tonic::{Code, Status};
+use canopy_wire::{Code, Detail, Refusal, component, in_short};
+use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::access::Stranger;
-use crate::failure::{CallFailure, Detail, KeptRefusal, PlanFailure, Refusal, call_refusal, in_short, refusal};
+use crate::failure::{CallFailure, KeptRefusal, PlanFailure, call_refusal, refusal};
 
 /// When to try again to make a change that could not be written down.
 const AUDIT_RETRY: Duration = Duration::from_secs(5);
@@ -137,8 +138,7 @@ fn status(refusal: Refusal, words: &str) -> Status {
         Detail::Components(subject, components) => {
             details.add_precondition_failure_violation(refusal.reason.clone(), subject, message.clone());
             for (position, ids) in components.into_iter().enumerate() {
-                let subject = format!("component {position}");
-                details.add_precondition_failure_violation(refusal.reason.clone(), subject, ids);
+                details.add_precondition_failure_violation(refusal.reason.clone(), component(position), ids);
             }
         }
         Detail::Limit(subject) => {
@@ -154,7 +154,7 @@ fn status(refusal: Refusal, words: &str) -> Status {
             details.set_resource_info(kind, name, "", message.clone());
         }
     }
-    Status::with_error_details(refusal.code, message, details)
+    Status::with_error_details(tonic::Code::from_i32(refusal.code.into()), message, details)
 }
 
 #[cfg(test)]

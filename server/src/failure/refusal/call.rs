@@ -8,9 +8,9 @@ use canopy_multiport::{MultiPathError, PATHS_MAX};
 use canopy_order::OrderError;
 use canopy_planner::SimulationError;
 use canopy_topology::Slot;
-use tonic::Code;
+use canopy_wire::{Code, Detail, Refusal};
 
-use super::{Detail, RETRY_BUSY, Refusal, over_quota, refusal};
+use super::{RETRY_BUSY, over_quota, refusal};
 use crate::failure::{CallFailure, ClusterFailure, GroupsFailure, LeaseError, MovingFailure};
 use crate::store::clusters::ClusterStoreError;
 use crate::store::receipts::ReceiptError;

@@ -10,6 +10,7 @@ use canopy_schedule::{CollectiveKind, RootError};
 use canopy_synth::{Algorithm, BoundError, LayersError, SynthesisError};
 use canopy_topology::{ExpressionError, Ratio, ReadError, TopologyError};
 use canopy_wire::{InlineError, RequestError};
+use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::*;
