@@ -40,6 +40,11 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Reads the status of a call that had no deadline.
+    pub fn of_status(status: &Status) -> Self {
+        from_status(status, None)
+    }
+
     /// Who has to act: the class of the error.
     pub fn class(&self) -> ErrorClass {
         match self {
@@ -96,6 +101,29 @@ pub struct Refusal {
     pub known_for: Option<Duration>,
     /// Whether the same call may succeed later: UNAVAILABLE, ABORTED, or RESOURCE_EXHAUSTED with a delay.
     pub may_be_retried: bool,
+}
+
+impl Refusal {
+    /// Makes the refusal that a server says with a status of this `code`, the number of a gRPC code.
+    pub fn new(
+        code: i32,
+        reason: Option<String>,
+        message: String,
+        violations: Vec<(String, String)>,
+        retry_after: Option<Duration>,
+    ) -> Self {
+        let code = Code::from_i32(code);
+        let may_be_retried = match code {
+            Code::Unavailable => true,
+            // Somebody did not want it: who asks again at once gets in the way.
+            Code::Aborted => reason.as_deref() != Some("OPERATION_CANCELLED"),
+            Code::ResourceExhausted => retry_after.is_some(),
+            _ => false,
+        };
+        let class = class_of(code, retry_after.is_some());
+        let message = if message.is_empty() { code.description().to_owned() } else { message };
+        Self { class, message, reason, violations, retry_after, known_for: None, may_be_retried }
+    }
 }
 
 impl std::fmt::Display for Refusal {
@@ -165,21 +193,10 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
     let known_for =
         metadata("cache").filter(|cache| *cache == "negative").and_then(|_| metadata("age_s")?.parse().ok());
     let retry_after = details.retry_info().and_then(|retry| retry.retry_delay);
-    ClientError::Refused(Box::new(Refusal {
-        class: class_of(status.code(), retry_after.is_some()),
-        message: if status.message().is_empty() { status.code().description() } else { status.message() }.to_owned(),
-        reason: details.error_info().map(|info| info.reason.clone()),
-        violations: violations.collect(),
-        retry_after,
-        known_for: known_for.map(Duration::from_secs),
-        may_be_retried: match status.code() {
-            Code::Unavailable => true,
-            // Somebody did not want it: who asks again at once gets in the way.
-            Code::Aborted => details.error_info().is_none_or(|info| info.reason != "OPERATION_CANCELLED"),
-            Code::ResourceExhausted => retry_after.is_some(),
-            _ => false,
-        },
-    }))
+    let reason = details.error_info().map(|info| info.reason.clone());
+    let message = status.message().to_owned();
+    let refusal = Refusal::new(status.code().into(), reason, message, violations.collect(), retry_after);
+    ClientError::Refused(Box::new(Refusal { known_for: known_for.map(Duration::from_secs), ..refusal }))
 }
 
 /// The class of a status. A temporarily exhausted resource is worth a retry; a limit is not.
