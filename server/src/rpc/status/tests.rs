@@ -1,4 +1,5 @@
 mod calls;
+mod clients;
 
 use canopy_baselines::UnknownAlgorithm;
 use canopy_plan::{
