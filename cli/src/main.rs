@@ -32,6 +32,7 @@ mod progress;
 mod protocol_words;
 #[cfg(test)]
 mod reference;
+mod refused;
 mod request;
 mod rule;
 mod running;
