@@ -22,6 +22,17 @@ use folder::Folder;
 /// Most servers on the data folder that may end under a request before it gives up.
 const LOSSES_MAX: u32 = 8;
 
+/// The data folder that is given, else the user's.
+///
+/// # Errors
+/// No home directory is known.
+fn data_folder(given: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+    match given.filter(|path| !path.as_os_str().is_empty()) {
+        Some(path) => Ok(path.clone()),
+        None => canopy_service::data_dir_default().map_err(|error| Failure::input(error.to_string())),
+    }
+}
+
 /// Which server.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
@@ -46,6 +57,14 @@ impl ServerArgs {
     /// Address of the server that is named.
     fn address(&self) -> Option<&str> {
         self.server.as_deref().filter(|text| !text.is_empty() && !self.local)
+    }
+
+    /// The data folder, where no server is named.
+    ///
+    /// # Errors
+    /// No home directory is known.
+    pub(crate) fn folder(&self) -> Result<Option<PathBuf>, Failure> {
+        self.address().is_none().then(|| data_folder(self.data_dir.as_ref())).transpose()
     }
 
     /// The server, for people.

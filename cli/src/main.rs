@@ -22,6 +22,7 @@ mod group_plans;
 mod input;
 mod known_faults;
 mod lines;
+mod local;
 mod material;
 mod messages;
 mod nvls;

@@ -7,13 +7,11 @@ use canopy_planner::{PlanError, chain};
 use canopy_wire::{Refusal, RequestError, in_short, plan_refusal, request_refusal};
 
 /// Tells why a request is not planned.
-#[cfg_attr(not(test), expect(dead_code, reason = "plans are still made by a server only"))]
 pub(crate) fn of_plan(error: &PlanError) -> ClientError {
     told(&plan_refusal(error), error)
 }
 
 /// Tells why a request is refused for its form.
-#[cfg_attr(not(test), expect(dead_code, reason = "plans are still made by a server only"))]
 pub(crate) fn of_request(error: &RequestError) -> ClientError {
     told(&request_refusal(error), error)
 }

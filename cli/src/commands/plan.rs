@@ -20,10 +20,11 @@ use canopy_synth::Algorithm;
 
 use crate::args::{self, CollectiveName, LimitArgs, MemoryArgs, PartArgs};
 use crate::around::AroundArgs;
-use crate::connection::ServerArgs;
+use crate::connection::{CallError, ServerArgs};
 use crate::exit::Failure;
 use crate::known_faults::FaultArgs;
 use crate::placement::PlacementArgs;
+use crate::request;
 
 use bundle::BundleArgs;
 use file::FileArgs;
@@ -45,7 +46,7 @@ Examples:
   canopy plan mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
-Without --server and CANOPY_SERVER, the command runs a server of its own on the data folder, or joins one that runs there.")]
+Without --server and CANOPY_SERVER, the command makes the plan itself and keeps it in the data folder, or asks a server that runs there.")]
 pub(crate) struct PlanArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
@@ -118,6 +119,13 @@ struct Common {
     faults: FaultArgs,
     json: bool,
     server: ServerArgs,
+}
+
+impl Common {
+    /// The failure of a call in the words of the user, who called the network T.
+    fn told(&self, error: CallError) -> Failure {
+        error.told(|error| request::in_users_words(error, &self.topology))
+    }
 }
 
 /// Does what the arguments ask for.

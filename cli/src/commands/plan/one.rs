@@ -1,9 +1,9 @@
 //! A plan and its file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use canopy_client::ClientError;
-use canopy_proto::v1::{self, PlanRequest};
+use canopy_proto::v1::{self, PlanReply, PlanRequest};
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
 
@@ -15,6 +15,7 @@ use crate::clock::{self, Deadline};
 use crate::connection::{CallError, Session};
 use crate::destination;
 use crate::exit::Failure;
+use crate::local;
 use crate::request;
 use crate::runtime::RuntimeProfile;
 use crate::whole_file::cannot_write;
@@ -55,35 +56,69 @@ impl OnMiss {
 pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
     let output = destination::of_machines(common.file.output.as_ref(), common.json, "the plan")?;
     let request = plan_request(&common, asked)?;
-    let (module, format) = (module(&common.file)?, common.file.untold_format());
+    let module = module(&common.file)?;
+    let format = common.file.untold_format();
     let mut receiver = Receiver::new(output)?;
+    let started = clock::now();
+    let made = match common.server.folder()? {
+        Some(folder) => local::plan(&folder, &request, common.deadline, &mut receiver).await,
+        None => Ok(None),
+    };
+    let made = made.map_err(|error| common.told(at_output(error, output)))?;
+    let (reply, session) = match made {
+        Some(reply) => (reply, None),
+        None => {
+            let (reply, session) = by_server(&common, &request, output, &mut receiver).await?;
+            (reply, Some(session))
+        }
+    };
+    let elapsed = started.elapsed();
+    receiver.commit()?;
+    if let (Some(plan), Some(module)) = (output, &module) {
+        let map = reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref());
+        loader::write(plan, module, map.and_then(loader::ranks_per_node))?;
+    }
+    let written = report::print(&report::Outcome { reply: &reply, output, format, elapsed }, common.json);
+    if let Some(session) = session {
+        session.close().await;
+    }
+    written
+}
+
+/// Has a server make the plan; returns its reply, and the session, whose server may be one of this process.
+async fn by_server(
+    common: &Common,
+    request: &PlanRequest,
+    output: Option<&Path>,
+    receiver: &mut Receiver,
+) -> Result<(PlanReply, Session), Failure> {
     let mut session = Session::open(&common.server).await?;
     // Opening a store does not count: the first server gets all the time there is, further ones what it left.
-    let (started, end) = (clock::now(), Deadline::after(common.deadline));
+    let end = Deadline::after(common.deadline);
     let mut is_first = true;
     let answer = session.ask(end, async |connection, left| {
         let limit = if is_first { common.deadline } else { left };
         if !std::mem::take(&mut is_first) {
-            receiver = Receiver::new(output).map_err(CallError::Here)?;
+            *receiver = Receiver::new(output).map_err(CallError::Here)?;
         }
-        let answer = connection.shared().clone().plan(request.clone(), limit, &mut receiver).await;
-        answer.map_err(|error| match (error, output) {
-            (ClientError::Write(error), Some(path)) => CallError::Here(cannot_write(path, &error)),
-            (error, _) => error.into(),
-        })
+        let answer = connection.shared().clone().plan(request.clone(), limit, &mut *receiver).await;
+        answer.map_err(|error| at_output(error.into(), output))
     });
-    let answer = answer.await.map_err(|error| error.told(|error| request::in_users_words(error, &common.topology)));
-    let elapsed = started.elapsed();
-    let written = answer.and_then(|reply| {
-        receiver.commit()?;
-        if let (Some(plan), Some(module)) = (output, &module) {
-            let map = reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref());
-            loader::write(plan, module, map.and_then(loader::ranks_per_node))?;
+    match answer.await {
+        Ok(reply) => Ok((reply, session)),
+        Err(error) => {
+            session.close().await;
+            Err(common.told(error))
         }
-        report::print(&report::Outcome { reply: &reply, output, format, elapsed }, common.json)
-    });
-    session.close().await;
-    written
+    }
+}
+
+/// The error with the file that could not be written, if that is the error.
+fn at_output(error: CallError, output: Option<&Path>) -> CallError {
+    match (error, output) {
+        (CallError::Server(ClientError::Write(error)), Some(path)) => CallError::Here(cannot_write(path, &error)),
+        (error, _) => error,
+    }
 }
 
 /// Where the module goes that registers the plan, where the runtime needs one.

@@ -1,0 +1,218 @@
+//! Plans that this process makes itself, with the plans of the data folder at hand.
+//!
+//! The folder is open only while it is read or written. Where a server runs on it, that server is asked instead: it holds
+//! the folder, and knows more of it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use canopy_client::{Client, ClientError, ErrorClass, PlanReceiver, Refusal, ServerAddress};
+use canopy_planner::{PlanError, Watch};
+use canopy_proto::v1::{PlanReply, PlanRequest, Progress};
+use canopy_service::{Limits, Outcome, PlanService, ServiceError, SocketPath};
+use canopy_store::StoreError;
+use canopy_topology::Rate;
+use canopy_wire::Code;
+use tokio::sync::oneshot;
+
+use crate::clock::{self, Deadline};
+use crate::connection::CallError;
+use crate::exit::{Failure, words};
+use crate::messages::detail;
+use crate::refused;
+
+/// Longest time for a plan where none is stated, as of a server.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Longest wait for a process that has the folder open.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pause between two looks at the folder.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Time between two reports of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+/// Stack of a thread that reads topologies, whose documents may be deep.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Makes a plan, or looks it up in the folder; its file goes to `receiver`. `None`: a server has to be asked, one that
+/// runs on the folder, or one that knows what the request names.
+///
+/// # Errors
+/// The reason why there is no plan, in the words of a server.
+pub(crate) async fn plan(
+    folder: &Path,
+    request: &PlanRequest,
+    deadline: Option<Duration>,
+    receiver: &mut dyn PlanReceiver,
+) -> Result<Option<PlanReply>, CallError> {
+    let limits = Limits::of_environment().map_err(|error| CallError::Here(Failure::input(error.to_string())))?;
+    let service = Arc::new(PlanService::new(folder, limits));
+    let limit = deadline.unwrap_or(DEADLINE);
+    let end = Deadline::after(Some(limit));
+    let give_up = Deadline::after(Some(PATIENCE));
+    loop {
+        let started = clock::now();
+        let run = Run::start(&service, request.clone(), end).map_err(|error| refuse_to_start(&error))?;
+        match run.outcome(receiver).await {
+            Ok(Outcome::NeedsServer(reason)) => {
+                detail(|| format!("a server has to answer: {reason:?}"));
+                return Ok(None);
+            }
+            Ok(Outcome::Answered(answer)) => {
+                let mut reply = answer.reply();
+                reply.timings.get_or_insert_default().total = started.elapsed().as_secs_f64() * 1e3;
+                return hand_over(reply, receiver).map(Some).map_err(CallError::Server);
+            }
+            Err((ServiceError::Store(StoreError::InUse { .. }), _)) => {
+                if is_served(folder).await {
+                    return Ok(None);
+                }
+                if give_up.is_past() {
+                    return Err(CallError::Here(held(folder)));
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err((error, stage)) => return Err(in_words_of_a_server(folder, error, &stage, limit)),
+        }
+    }
+}
+
+/// Gives the file to the receiver and takes it out of the reply.
+fn hand_over(mut reply: PlanReply, receiver: &mut dyn PlanReceiver) -> Result<PlanReply, ClientError> {
+    receiver.plan(&reply).map_err(ClientError::Write)?;
+    let artifacts = reply.plan.iter_mut().flat_map(|plan| &mut plan.artifacts);
+    for (position, artifact) in artifacts.enumerate() {
+        let content = artifact.content.take().unwrap_or_default();
+        receiver.content(position, &content).map_err(ClientError::Write)?;
+    }
+    Ok(reply)
+}
+
+/// Whether a server answers on the socket of the folder.
+pub(crate) async fn is_served(folder: &Path) -> bool {
+    match SocketPath::of(folder) {
+        Ok(socket) => Client::connect(&ServerAddress::unix(socket.path())).await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+fn held(folder: &Path) -> Failure {
+    let message = format!("the data folder {} is held by a process that does not answer", folder.display());
+    Failure::new(ErrorClass::Busy, message).help("try again, or name another folder with `--data-dir`")
+}
+
+fn refuse_to_start(error: &io::Error) -> CallError {
+    CallError::Here(Failure::fault(format!("cannot start a thread: {error}")))
+}
+
+/// An error of planning as a server tells it.
+fn in_words_of_a_server(folder: &Path, error: ServiceError, stage: &str, limit: Duration) -> CallError {
+    let refused = |code: Code, reason: &str, message: String, subject: Option<&str>| {
+        let violations = subject.map(|subject| (subject.to_owned(), message.clone())).into_iter().collect();
+        ClientError::Refused(Box::new(Refusal::new(code.into(), Some(reason.to_owned()), message, violations, None)))
+    };
+    CallError::Server(match error {
+        ServiceError::Request(error) => refused::of_request(&error),
+        // Nobody but the deadline stops it while somebody waits.
+        ServiceError::Plan(PlanError::Stopped) => {
+            let deadline_ms = limit.as_millis();
+            let message = format!("deadline exceeded ({deadline_ms} ms) in stage `{stage}`; allow more time");
+            refused(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", message, None)
+        }
+        ServiceError::Plan(error) => refused::of_plan(&error),
+        ServiceError::Memory { .. } => {
+            refused(Code::ResourceExhausted, "MEMORY_BUDGET", error.to_string(), Some("topology"))
+        }
+        ServiceError::Store(error) => {
+            let message = format!("cannot use the data folder {}: {}", folder.display(), words(&error));
+            let help = "name another folder with `--data-dir`, or a server with `--server`";
+            return CallError::Here(Failure::fault(message).help(help));
+        }
+    })
+}
+
+/// A request that is being answered on a thread of its own. Dropping it stops the thread soon.
+struct Run {
+    shared: Arc<Shared>,
+    ended: oneshot::Receiver<Result<Outcome, ServiceError>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    is_over: AtomicBool,
+    progress: std::sync::Mutex<Progress>,
+}
+
+impl Run {
+    fn start(service: &Arc<PlanService>, request: PlanRequest, end: Deadline) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (tell, ended) = oneshot::channel();
+        let service = Arc::clone(service);
+        let watched = Arc::clone(&shared);
+        thread::Builder::new().name("canopy-planner".to_owned()).stack_size(STACK_BYTES).spawn(move || {
+            let stop = || watched.is_over.load(Ordering::Relaxed) || end.is_past();
+            let _nobody_waits = tell.send(service.plan(request, &stop, &*watched));
+        })?;
+        Ok(Self { shared, ended })
+    }
+
+    /// Waits for the end and reports progress meanwhile. An error comes with the stage in which it happened.
+    async fn outcome(mut self, receiver: &mut dyn PlanReceiver) -> Result<Outcome, (ServiceError, String)> {
+        let mut reported = Progress::default();
+        let mut ticks = tokio::time::interval(REPORT_INTERVAL);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut self.ended => {
+                    let Ok(outcome) = ended else { panic!("the planner failed unexpectedly") };
+                    return outcome.map_err(|error| (error, self.shared.progress().stage));
+                }
+                _ = ticks.tick() => {
+                    let progress = self.shared.progress();
+                    if progress != reported {
+                        receiver.progress(&progress);
+                        reported = progress;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn progress(&self) -> Progress {
+        self.progress.lock().map(|progress| progress.clone()).unwrap_or_default()
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Progress)) {
+        if let Ok(mut progress) = self.progress.lock() {
+            change(&mut progress);
+        }
+    }
+}
+
+impl Watch for Shared {
+    fn stage(&self, stage: &'static str, done: u64, total: u64) {
+        self.update(|progress| {
+            stage.clone_into(&mut progress.stage);
+            progress.done = done;
+            progress.total = total;
+        });
+    }
+
+    fn bound(&self, algbw: &Rate) {
+        self.update(|progress| progress.bound = algbw.to_string());
+    }
+
+    fn incumbent(&self, algbw: &Rate) {
+        self.update(|progress| progress.incumbent = algbw.to_string());
+    }
+}
