@@ -24,6 +24,7 @@ ARG CANOPY_REVISION=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
     cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy \
+        --features canopy-cli/tools,canopy-cli/embedded \
     && install -D --target-directory=/image/bin target/release/canopyd target/release/canopy \
     && install -d --mode=0700 /image/data
 

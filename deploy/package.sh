@@ -46,8 +46,9 @@ out=$(realpath --canonicalize-missing "${1:-target/package}")
 if [ -n "${CANOPY_BUILT-}" ]; then
     built=$(realpath "$CANOPY_BUILT")
 else
-    # The server as the command has it inside, so that it is compiled once for both.
-    cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy
+    # The command with everything in it, and the server as it has it inside, so that it is compiled once for both.
+    cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy \
+        --features canopy-cli/tools,canopy-cli/embedded
     cargo build --locked --release --package canopy-mpi-openmpi --package canopy-mpi-mpich
     built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")/release
 fi

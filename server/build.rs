@@ -4,5 +4,5 @@
 mod revision;
 
 fn main() {
-    revision::tell_cargo();
+    revision::tell_cargo("..");
 }

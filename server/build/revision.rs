@@ -4,12 +4,13 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Sets CANOPY_BUILD_REVISION and CANOPY_BUILD_RUSTC for the crate that is built.
-pub(crate) fn tell_cargo() {
-    println!("cargo:rerun-if-changed=../server/build/revision.rs");
+/// Sets CANOPY_BUILD_REVISION and CANOPY_BUILD_RUSTC for the crate that is built. `root`: the folder of the workspace, as that
+/// crate's folder names it.
+pub(crate) fn tell_cargo(root: &str) {
+    println!("cargo:rerun-if-changed={root}/server/build/revision.rs");
     // An image is built without the history, and is told.
     println!("cargo:rerun-if-env-changed=CANOPY_REVISION");
-    let history = Path::new("../.git/logs/HEAD");
+    let history = Path::new(root).join(".git/logs/HEAD");
     if history.exists() {
         println!("cargo:rerun-if-changed={}", history.display());
     }

@@ -26,11 +26,12 @@ pub fn binary(name: &str) -> PathBuf {
     let profile_folder = test_binary.ancestors().nth(2).expect("tests run from target/<profile>/deps");
     let path = profile_folder.join(name);
     BUILT.get_or_init(|| {
-        if profile_folder.join("canopy").exists() && profile_folder.join("canopyd").exists() {
+        // A command that was built alone hands over to the tools.
+        if ["canopy", "canopy-tools", "canopyd"].iter().all(|name| profile_folder.join(name).exists()) {
             return;
         }
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--locked", "-p", "canopy-cli", "-p", "canopy-server"]);
+        build.args(["build", "--locked", "-p", "canopy-cli", "-p", "canopy-tools", "-p", "canopy-server"]);
         if profile_folder.ends_with("release") {
             build.arg("--release");
         }

@@ -145,7 +145,6 @@ fn files_of_runtimes_become_no_files_of_other_formats() {
 }
 
 /// A plan in canopy's JSON becomes the very file that a server makes, but for its label, in every format.
-#[cfg(feature = "embedded")]
 #[test]
 fn a_plan_becomes_what_a_server_writes() {
     let workspace = Workspace::new();
@@ -183,7 +182,6 @@ fn a_plan_becomes_what_a_server_writes() {
     assert!(modules.iter().all(|module| module.contains("RANKS_PER_NODE = 8\n")), "{modules:?}");
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn what_a_plan_cannot_become_is_said() {
     let workspace = Workspace::new();
@@ -206,7 +204,6 @@ fn what_a_plan_cannot_become_is_said() {
 }
 
 /// The greatest message is the last one for the one version, and the first that is too large for the other.
-#[cfg(feature = "embedded")]
 #[test]
 fn an_execution_plan_is_converted_between_versions() {
     let workspace = Workspace::new();

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-#[cfg(feature = "embedded")]
 use crate::support::Serving;
 use crate::support::{Run, Workspace, check_members};
 
@@ -140,7 +139,6 @@ fn garbage_is_refused_without_a_crash() {
 }
 
 /// Plans for four ranks, for the executor.
-#[cfg(feature = "embedded")]
 fn planned() -> Workspace {
     let workspace = workspace();
     std::fs::create_dir(workspace.path("plans")).unwrap();
@@ -150,7 +148,6 @@ fn planned() -> Workspace {
     workspace
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn a_job_that_runs_its_plans_has_no_problem() {
     let workspace = planned();
@@ -165,7 +162,6 @@ fn a_job_that_runs_its_plans_has_no_problem() {
     assert!(!run.stdout.contains("problem") && run.stderr.is_empty(), "{run:?}");
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn each_rule_of_the_selection_is_named() {
     let workspace = planned();
@@ -193,7 +189,6 @@ fn each_rule_of_the_selection_is_named() {
     report(&workspace, "--log executor.log --env job.env", 2, &["README is not a plan", "fails at start"]);
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn ranks_and_the_protocol_are_compared_with_the_log() {
     let workspace = workspace();
@@ -208,7 +203,6 @@ fn ranks_and_the_protocol_are_compared_with_the_log() {
     report(&workspace, "--log msccl.log --env job.env", 2, &words);
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn a_plan_for_another_network_is_noticed() {
     let workspace = workspace();
@@ -219,7 +213,6 @@ fn a_plan_for_another_network_is_noticed() {
     report(&workspace, &format!("{json} complete:4"), 2, &["correct, but slow"]);
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn a_plan_that_a_fault_replaced_is_noticed() {
     let workspace = workspace();

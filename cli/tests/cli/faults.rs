@@ -241,7 +241,6 @@ fn monitors_of_nvsentinel_are_listened_to() {
 }
 
 /// Commands that are for a server name the ways to one, and leave no data folder behind.
-#[cfg(feature = "embedded")]
 #[test]
 fn what_is_for_a_server_is_not_said_to_a_folder() {
     let workspace = Workspace::new();

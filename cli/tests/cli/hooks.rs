@@ -120,7 +120,6 @@ fn a_server_that_is_away_is_not_waited_for() {
 }
 
 /// A server that starts within the time is found.
-#[cfg(feature = "embedded")]
 #[test]
 fn a_restart_of_the_server_is_bridged() {
     use crate::support::Serving;
@@ -136,7 +135,6 @@ fn a_restart_of_the_server_is_bridged() {
 }
 
 /// All nodes of a job fetch the same plans and ask for a lease; the job has one, and another one after it was released.
-#[cfg(feature = "embedded")]
 #[test]
 fn the_nodes_of_a_job_share_a_lease() {
     use crate::support::Serving;
@@ -176,7 +174,6 @@ fn the_nodes_of_a_job_share_a_lease() {
 }
 
 /// The plans of a job are used by ranks in the order that they are for, and by no others.
-#[cfg(feature = "embedded")]
 #[test]
 fn tasks_in_an_order_of_their_own_have_plans_for_it() {
     let workspace = Workspace::new();
@@ -213,7 +210,6 @@ fn tasks_in_an_order_of_their_own_have_plans_for_it() {
 }
 
 /// A network that names its machines is planned for the order in which the job has them.
-#[cfg(feature = "embedded")]
 #[test]
 fn machines_of_a_network_are_taken_in_the_order_of_the_job() {
     let workspace = Workspace::new();
@@ -246,7 +242,6 @@ fn a_task_of_a_job_without_plans_hears_nothing() {
 }
 
 /// The journey of a job: warm, fetch on a node, export in a task, release.
-#[cfg(feature = "embedded")]
 #[test]
 fn a_job_gets_its_plans_and_leaves_nothing() {
     use crate::support::sha256;
@@ -313,7 +308,6 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
 }
 
 /// A node takes the part of the files that its ranks read, and no more.
-#[cfg(feature = "embedded")]
 #[test]
 fn a_node_gets_the_part_of_its_ranks() {
     let workspace = Workspace::new();
@@ -367,7 +361,6 @@ fn a_node_gets_the_part_of_its_ranks() {
 }
 
 /// What each runtime is handed, and how its processes find it.
-#[cfg(feature = "embedded")]
 #[test]
 fn every_runtime_is_handed_what_it_reads() {
     let workspace = Workspace::new();
@@ -428,7 +421,6 @@ fn every_runtime_is_handed_what_it_reads() {
 }
 
 /// A shell comes to the same variables as a task, and leaves alone what is set.
-#[cfg(feature = "embedded")]
 #[track_caller]
 fn shells_are_told_the_same(workspace: &Workspace, names: &[&str], lines: &str) {
     for (before, expected) in [("", lines.replace("export ", "")), ("taken", String::new())] {
@@ -451,7 +443,6 @@ fn shells_are_told_the_same(workspace: &Workspace, names: &[&str], lines: &str) 
 }
 
 /// The module beside a job's plans picks by the manifest, and by nothing else.
-#[cfg(feature = "embedded")]
 #[test]
 fn the_module_of_a_job_picks_what_is_meant() {
     let workspace = Workspace::new();

@@ -34,7 +34,6 @@ fn hand_made_plans_are_verified_and_rated() {
     assert_eq!((other.status, &other.object()["problems"][0]["check"]), (Some(2), &"ranks".into()));
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn plans_are_made_and_hold() {
     let workspace = Workspace::new();

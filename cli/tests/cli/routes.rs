@@ -41,7 +41,6 @@ fn hand_made_plans_are_verified_and_rated() {
     assert_eq!((other.status, &other.object()["problems"][0]["check"]), (Some(2), &"ports".into()));
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn plans_are_made_and_hold() {
     let workspace = Workspace::new();
@@ -73,7 +72,6 @@ fn plans_are_made_and_hold() {
 }
 
 /// The networks of Basu et al. 2024, §8.3: three cables or three nodes of a 3 × 3 × 3 torus are gone.
-#[cfg(feature = "embedded")]
 #[test]
 fn punctured_tori_take_few_layers() {
     let workspace = Workspace::new();
@@ -96,7 +94,6 @@ fn punctured_tori_take_few_layers() {
     }
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn layers_are_limited_or_refused() {
     let workspace = Workspace::new();

@@ -22,7 +22,6 @@ const MEMBERS: [&str; 13] = [
 ];
 
 /// Processes whose parent is this one, as the system lists them.
-#[cfg(feature = "embedded")]
 fn children(parent: u32) -> Vec<u32> {
     let numbers =
         std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
@@ -73,7 +72,6 @@ fn what_cannot_be_run_is_refused() {
     workspace.refused("run pair.xml --delays 30s --deadline 300ms", 5, &["deadline exceeded (300ms)"]);
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn eight_ranks_move_real_bytes() {
     let workspace = Workspace::new();
@@ -95,7 +93,6 @@ fn eight_ranks_move_real_bytes() {
 }
 
 /// One rank is killed in the middle of a run that would take minutes: the command says which, and takes the others along.
-#[cfg(feature = "embedded")]
 #[test]
 fn a_rank_that_dies_ends_the_run_at_once() {
     let workspace = Workspace::new();

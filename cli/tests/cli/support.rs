@@ -1,7 +1,6 @@
 //! Runs the program in a folder of its own and looks at what it leaves.
 
 use std::path::{Path, PathBuf};
-#[cfg(feature = "embedded")]
 use std::process::Child;
 use std::process::{Command, Output, Stdio};
 
@@ -90,7 +89,6 @@ impl Workspace {
     }
 
     /// Names of all files in the working folder, but for the data folder.
-    #[cfg(feature = "embedded")]
     pub(crate) fn names(&self) -> Vec<String> {
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
         let mut names: Vec<String> = std::fs::read_dir(self.folder.path()).unwrap().map(name).collect();
@@ -101,12 +99,10 @@ impl Workspace {
 }
 
 /// A server in a process of its own, on the workspace's data folder.
-#[cfg(feature = "embedded")]
 pub(crate) struct Serving {
     pub(crate) child: Child,
 }
 
-#[cfg(feature = "embedded")]
 impl Serving {
     pub(crate) fn on(workspace: &Workspace) -> Self {
         Self::with(workspace, "")
@@ -124,7 +120,6 @@ impl Serving {
     }
 }
 
-#[cfg(feature = "embedded")]
 impl Drop for Serving {
     fn drop(&mut self) {
         let _ended_already = self.child.kill();

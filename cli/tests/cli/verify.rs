@@ -60,7 +60,6 @@ fn garbage_is_reported_not_crashed_on() {
     workspace.refused("verify . --json", 2, &[]);
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn expectations_that_are_not_met_are_problems() {
     let workspace = Workspace::new();
@@ -77,7 +76,6 @@ fn expectations_that_are_not_met_are_problems() {
 }
 
 /// Nothing a file says of itself is believed: a better rate in any place is noticed.
-#[cfg(feature = "embedded")]
 #[test]
 fn a_plan_that_states_more_than_it_does_is_found_out() {
     let workspace = Workspace::new();
@@ -95,7 +93,6 @@ fn a_plan_that_states_more_than_it_does_is_found_out() {
 }
 
 /// The certificate proves the upper bound only; what is called reachable must be so too.
-#[cfg(feature = "embedded")]
 #[test]
 fn a_plan_that_calls_too_much_reachable_is_found_out() {
     let workspace = Workspace::new();
@@ -122,14 +119,12 @@ fn a_plan_that_calls_too_much_reachable_is_found_out() {
     assert_eq!(workspace.json("verify tight.json --json")["ok"], true);
 }
 
-#[cfg(feature = "embedded")]
 fn split_at_match<'a>(text: &'a str, pattern: &str, nth: usize) -> (&'a str, &'a str) {
     let (start, _) = text.match_indices(pattern).nth(nth).unwrap();
     (&text[..start], &text[start + pattern.len()..])
 }
 
 /// A runtime passes over what it does not know, and so does the verdict, which names all of it.
-#[cfg(feature = "embedded")]
 #[test]
 fn what_runtimes_pass_over_is_warned_about_and_no_failure() {
     let workspace = Workspace::new();
@@ -154,7 +149,6 @@ fn what_runtimes_pass_over_is_warned_about_and_no_failure() {
     }
 }
 
-#[cfg(feature = "embedded")]
 #[test]
 fn a_damaged_msccl_file_is_found_out() {
     let workspace = Workspace::new();

@@ -1,6 +1,5 @@
 //! `canopy lab`: plans reach their rates on an emulated network, links carry what the plan puts on them, a link that
 //! fails is gone, and nothing is left behind. A program of its own: it measures times.
-#![cfg(feature = "embedded")]
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
 use std::collections::BTreeSet;

@@ -2,6 +2,7 @@
 //! `put | list | get | check | delete`, which ask one.
 
 mod cluster;
+#[cfg(feature = "tools")]
 mod cost;
 mod direct;
 mod families;
@@ -123,6 +124,7 @@ pub(crate) enum OfflineCommand {
         output: Option<Destination>,
     },
     /// Count the cables and switches of networks and say what they cost, in all and for each endpoint
+    #[cfg(feature = "tools")]
     Cost(cost::CostArgs),
 }
 
@@ -190,6 +192,7 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
             None => write_stdout(SCHEMA.as_bytes()),
             Some(path) => FileSummary::written("json-schema", path, SCHEMA.as_bytes()).map(|_| ()),
         },
+        #[cfg(feature = "tools")]
         OfflineCommand::Cost(args) => cost::run(args),
     }
 }

@@ -26,6 +26,7 @@ use canopy_synth::Algorithm;
 
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
+use crate::commands::simulate::judge_bytes;
 use crate::connection::ServerArgs;
 use crate::destination;
 use crate::exit::{Failure, words};
@@ -181,7 +182,7 @@ async fn one(args: &LabArgs, report: &mut Report) -> Result<(), Failure> {
         }
         None => {
             let bytes = plan_bytes(&path, &args.server, None, Wanted::Json).await?;
-            let material = on_a_thread(move || super::simulate::judge_bytes(&path, &bytes)).await?;
+            let material = on_a_thread(move || judge_bytes(&path, &bytes)).await?;
             vec![("plan".to_owned(), material)]
         }
         Some(kind) => {

@@ -6,13 +6,12 @@ mod served;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_client::ErrorClass;
-use canopy_order::{Group, OrderError, Report, Times, report};
-use canopy_topology::Topology;
+use canopy_order::{Group, Report, report};
 use serde::Serialize;
 
 use crate::args;
 use crate::clock::Deadline;
+use crate::commands::order_gain::{Comparison, TimesSummary, refused};
 use crate::connection::NamedServerArgs;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
@@ -111,17 +110,6 @@ struct GroupSummary {
     pattern: &'static str,
 }
 
-/// Times beside the least that any order takes with links of its own.
-#[derive(Serialize)]
-struct TimesSummary {
-    time: f64,
-    group_times: Vec<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fair_share: Option<f64>,
-    hashed: f64,
-    hops: u64,
-}
-
 /// Orders the machines, here on a thread of its own.
 pub(crate) async fn run(args: OrderArgs) -> Result<(), Failure> {
     let nodes = input::nodes(args.nodes.as_deref(), args.nodes_file.as_deref())?;
@@ -145,44 +133,6 @@ fn ordered(
     let topology = input::topology_until(topology, deadline)?;
     let found = report(&topology, nodes, groups, &|| deadline.is_past()).map_err(|error| refused(&error))?;
     Ok(OrderSummary::of(TopologySummary::of(&topology), groups, &found))
-}
-
-/// What another order of the machines brings.
-#[derive(Debug, Serialize)]
-pub(super) struct OrderGain {
-    /// How long rings take in the given order, beside the best that was found.
-    pub(super) times_as_fast: f64,
-    /// As this command says it.
-    #[serde(skip)]
-    pub(super) words: String,
-}
-
-/// What another order of all machines brings; `None` where the network does not name machines.
-///
-/// # Errors
-/// The deadline passed.
-pub(super) fn gain_of(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Option<OrderGain>, Failure> {
-    let found = match report(topology, None, &[], stop) {
-        Ok(found) => found,
-        Err(OrderError::Machines(_)) => return Ok(None),
-        Err(error) => return Err(refused(&error)),
-    };
-    let summary = OrderSummary::of(TopologySummary::of(topology), &[], &found);
-    let (label, text) = gain(&summary);
-    let times_as_fast = beside(summary.given.time, summary.found.time);
-    Ok(Some(OrderGain { times_as_fast, words: format!("{label}: {text}") }))
-}
-
-fn refused(error: &OrderError) -> Failure {
-    let text = error.to_string();
-    match error {
-        OrderError::Machines(_) => {
-            Failure::input(text).help("compose the network with `canopy topology compose`, or add `host`")
-        }
-        OrderError::Part(_) => Failure::input(text).help("`canopy order T --to nodes -o -` lists the machines"),
-        OrderError::Hosts(_) | OrderError::Groups(_) => Failure::input(text),
-        OrderError::Stopped(_) => Failure::new(ErrorClass::Deadline, text).help("raise `--deadline`"),
-    }
 }
 
 /// Writes the file, and prints the rest.
@@ -237,13 +187,6 @@ impl OrderSummary {
     }
 }
 
-impl TimesSummary {
-    fn of(times: &Times) -> Self {
-        let Times { total, by_kind, fair_share, hashed, hops } = times.clone();
-        Self { time: total, group_times: by_kind, fair_share, hashed, hops }
-    }
-}
-
 fn readable(name: &str, summary: &OrderSummary) -> String {
     let machines = &summary.machines;
     let mut lines = vec![format!("{} on {name}", count(machines.len(), "machine"))];
@@ -272,7 +215,9 @@ fn readable(name: &str, summary: &OrderSummary) -> String {
         lines.push("fair share if the job had of each link what its machines are among all below it".to_owned());
     }
     lines.push("hashed     if each connection took one of the shortest ways at random".to_owned());
-    let (label, text) = gain(summary);
+    let OrderSummary { given, found, best, .. } = summary;
+    let is_kept = machines.iter().all(|machine| machine.given == machine.node_rank);
+    let (label, text) = Comparison { given, found, is_best: *best, is_kept }.in_words();
     lines.push(format!("{label:<11}{text}"));
     let shown: Vec<&str> = machines.iter().take(SHOWN_MAX).map(|machine| machine.host.as_str()).collect();
     let more = machines.len().saturating_sub(SHOWN_MAX);
@@ -280,28 +225,4 @@ fn readable(name: &str, summary: &OrderSummary) -> String {
     lines.push(format!("order      {}{more}", shown.join(" ")));
     lines.extend(summary.files.iter().map(|file| format!("wrote      {}", file.path)));
     lines.join("\n")
-}
-
-/// Times as fast as given.
-fn beside(given: f64, found: f64) -> f64 {
-    if found > 0.0 { given / found } else { 1.0 }
-}
-
-/// Whether the new order brings anything, and what.
-fn gain(summary: &OrderSummary) -> (&'static str, String) {
-    let OrderSummary { given, found, best, machines, .. } = summary;
-    let times = beside(given.time, found.time);
-    let shared = given.fair_share.zip(found.fair_share).map_or(1.0, |(given, found)| beside(given, found));
-    let trees = given.group_times.last().zip(found.group_times.last());
-    let trees = trees.map_or(1.0, |(&given, &found)| beside(given, found));
-    let more = if *best { "no order is better" } else { "there may be better orders" };
-    let is_kept = machines.iter().all(|machine| machine.given == machine.node_rank);
-    match (is_kept, best) {
-        (true, true) => ("no gain", "no order is better than the one given".to_owned()),
-        (true, false) => ("no gain", "no better order was found than the one given".to_owned()),
-        _ if times > 1.0005 => ("gain", format!("{times:.3} times as fast as given; {more}")),
-        _ if shared > 1.0005 => ("gain", format!("{shared:.3} times as fast as given on fair shares of links; {more}")),
-        _ if trees > 1.0005 => ("gain", format!("rings take as long as given, trees {trees:.3} times as fast; {more}")),
-        _ => ("gain", format!("as fast as given on fewer links; {more}")),
-    }
 }

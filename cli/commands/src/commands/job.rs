@@ -48,7 +48,8 @@ pub(super) struct Manners {
 }
 
 /// Runs a hook on a thread of its own and leaves it behind when the deadline comes: nothing that it waits for, not even
-/// a disk, can keep the process. Without `--strict`, a failure is told and forgotten.
+/// a disk, can keep the process. Without `--strict`, a failure is told and forgotten, but for one that another program may know
+/// how to avoid.
 pub(super) fn guarded<F>(manners: Manners, work: F) -> Result<(), Failure>
 where
     F: FnOnce() -> Result<(), Failure> + Send + 'static,
@@ -73,7 +74,7 @@ where
         }),
     };
     match outcome {
-        Err(failure) if !manners.strict => {
+        Err(failure) if !manners.strict && !matches!(failure, Failure::NoServer) => {
             let _forgiven = failure.report();
             Ok(())
         }

@@ -3,7 +3,8 @@
 use canopy_order::{Group, Pattern};
 use canopy_proto::v1::{GroupPattern, OrderMachinesReply, OrderMachinesRequest, OrderTimes, RankGroups};
 
-use super::{MachineSummary, OrderArgs, OrderSummary, TimesSummary};
+use super::{MachineSummary, OrderArgs, OrderSummary};
+use crate::commands::order_gain::TimesSummary;
 use crate::connection::{ServerArgs, ask_about};
 use crate::exit::Failure;
 use crate::known_faults;

@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    const ALLREDUCE: &str = include_str!("../../../../crates/plan/tests/oneccl_files/allreduce_pair.xml");
+    const ALLREDUCE: &str = include_str!("../../../../../../crates/plan/tests/oneccl_files/allreduce_pair.xml");
 
     /// The sum of two ranks' inputs, added as the data plane does, is what a rank expects; one bit less is not.
     #[test]

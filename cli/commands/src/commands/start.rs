@@ -9,7 +9,7 @@ use canopy_topology::Topology;
 use serde::Serialize;
 
 use super::bound;
-use super::order::{self, OrderGain};
+use super::order_gain::{OrderGain, gain_of};
 use super::simulate::stock::{GAIN_LEAST, gain_least};
 use crate::args;
 use crate::clock::Deadline;
@@ -124,7 +124,7 @@ fn start(args: &StartArgs) -> Result<(), Failure> {
     let line = ProgressLine::start();
     line.working("ordering machines".to_owned());
     let stop = || deadline.is_past();
-    let order = if seen.nodes > 1 { order::gain_of(&topology, &stop)? } else { None };
+    let order = if seen.nodes > 1 { gain_of(&topology, &stop)? } else { None };
     let tuner = tuner(args, library, &stock, &collectives)?;
     let plan = |&kind: &CollectiveKind| {
         line.working(format!("planning {kind}"));

@@ -112,6 +112,10 @@ type Outcome = Result<Brought, Failure>;
 async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     let folder = listable(&args.out)?;
     let wanted = wanted(&args, &folder)?;
+    // A program with a server in it begins anew, so nothing is written before.
+    if matches!(Connections::new(&args.server), Err(Failure::NoServer)) && crate::handover::is_possible() {
+        return Err(Failure::NoServer);
+    }
     bundle::create_folder(&folder)?;
     let mut outcomes: Vec<Option<Outcome>> = wanted.requests.iter().map(|_| None).collect();
     let asked = ask(&args, &wanted, &folder, end, &mut outcomes);

@@ -1,37 +1,25 @@
 //! The commands, one module each, and the help text.
 
 mod about;
-mod advise;
-#[cfg(feature = "embedded")]
-mod audit;
-mod bench;
 mod bound;
-mod calibrate;
 mod cluster;
 mod convert;
-mod doctor;
 mod draw;
 mod explain;
-mod export;
 mod faults;
-mod find;
+#[cfg(feature = "embedded")]
+mod hosting;
 mod job;
-mod lab;
 mod leases;
 mod operate;
-mod order;
-mod path;
+mod order_gain;
 mod plan;
 mod render;
 mod resynth;
-mod run;
-#[cfg(feature = "embedded")]
-mod serve;
 mod simulate;
 mod start;
-#[cfg(feature = "embedded")]
-mod tokens;
-mod top;
+#[cfg(feature = "tools")]
+mod toolbox;
 mod topology;
 mod verify;
 
@@ -40,6 +28,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::calibration::{self, CalibrationArgs};
 use crate::exit::{Failure, words};
+use crate::handover;
 use crate::input;
 use crate::messages::VerbosityArgs;
 use crate::running::interruptible;
@@ -48,6 +37,8 @@ use crate::running::interruptible;
 #[derive(Debug, Parser)]
 #[command(
     name = "canopy",
+    // In `canopy-tools`, too.
+    bin_name = "canopy",
     version,
     arg_required_else_help = true,
     propagate_version = true,
@@ -76,15 +67,8 @@ pub(crate) struct Cli {
 enum Command {
     Start(start::StartArgs),
     Plan(plan::PlanArgs),
-    PlanJob(plan::job::PlanJobArgs),
-    PlanMoving(plan::moving::PlanMovingArgs),
     Resynth(resynth::ResynthArgs),
     Bound(bound::BoundArgs),
-    Find(find::FindArgs),
-    Path(path::PathArgs),
-    Order(order::OrderArgs),
-    Advise(advise::AdviseArgs),
-    Calibrate(calibrate::CalibrateArgs),
     #[command(subcommand)]
     Faults(faults::FaultsCommand),
     #[command(subcommand)]
@@ -95,18 +79,6 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Explain(explain::ExplainArgs),
     Draw(draw::DrawArgs),
-    Export(export::ExportArgs),
-    Run(run::RunArgs),
-    Lab(lab::LabArgs),
-    Doctor(doctor::DoctorArgs),
-    #[command(hide = true)]
-    RunRank(run::rank::RankArgs),
-    #[command(hide = true)]
-    RunHost(run::host::HostArgs),
-    #[command(hide = true)]
-    LabInside(lab::inside::InsideArgs),
-    #[command(hide = true)]
-    LabRank(lab::rank::RankArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     #[command(subcommand)]
@@ -116,7 +88,6 @@ enum Command {
     #[command(subcommand)]
     Jobs(operate::jobs::JobsCommand),
     Stats(operate::stats::StatsArgs),
-    Top(top::TopArgs),
     Config(operate::config::ConfigArgs),
     LogFilter(operate::log_filter::LogFilterArgs),
     Quota(operate::quota::QuotaArgs),
@@ -124,23 +95,20 @@ enum Command {
     Fsck(operate::fsck::FsckArgs),
     Reload(operate::reload::ReloadArgs),
     Drain(operate::drain::DrainArgs),
-    Bench(bench::BenchArgs),
     Prefetch(job::prefetch::PrefetchArgs),
     Fetch(job::fetch::FetchArgs),
     Env(job::env::EnvArgs),
     Release(job::release::ReleaseArgs),
-    #[cfg(feature = "embedded")]
-    Serve(serve::ServeArgs),
-    #[cfg(feature = "embedded")]
-    #[command(subcommand)]
-    Tokens(tokens::TokensCommand),
-    #[cfg(feature = "embedded")]
-    #[command(subcommand)]
-    Audit(audit::AuditCommand),
     Algorithms(about::AlgorithmsArgs),
     Completions(about::CompletionsArgs),
     Man(about::ManArgs),
     Version(about::VersionArgs),
+    #[cfg(feature = "tools")]
+    #[command(flatten)]
+    Tool(toolbox::Tool),
+    #[cfg(feature = "embedded")]
+    #[command(flatten)]
+    Hosting(hosting::Hosting),
 }
 
 /// The commands under the headings of the help text.
@@ -192,6 +160,12 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("About canopy", &["completions", "man", "version", "help"]),
 ];
 
+/// All commands, in the order of the help text.
+#[cfg(test)]
+pub(crate) fn in_groups() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|(_, names)| names.iter().copied())
+}
+
 /// The parser, with its commands listed in groups.
 pub(crate) fn command() -> clap::Command {
     let mut command = Cli::command();
@@ -204,9 +178,21 @@ pub(crate) fn command() -> clap::Command {
             list.push_str(&format!("  {:<12}{about}\n", sub.get_name()));
         }
     }
+    let mut elsewhere = handover::COMMANDS.iter().filter(|(name, _)| named(&command, name).is_none()).peekable();
+    if elsewhere.peek().is_some() {
+        list.push_str("\nIn canopy-tools:\n");
+    }
+    for (name, about) in elsewhere {
+        list.push_str(&format!("  {name:<15}{about}\n"));
+    }
     let template =
         format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\nOptions:\n{{options}}{{after-help}}");
     Cli::command().help_template(template)
+}
+
+/// The command that these words name.
+pub(crate) fn named<'a>(root: &'a clap::Command, words: &str) -> Option<&'a clap::Command> {
+    words.split(' ').try_fold(root, |command, name| command.find_subcommand(name))
 }
 
 /// Parses the arguments of the process.
@@ -229,15 +215,8 @@ impl Cli {
         match self.command {
             Command::Start(args) => interruptible(start::run(args)),
             Command::Plan(args) => interruptible(plan::run(args)),
-            Command::PlanJob(args) => interruptible(plan::job::run(args)),
-            Command::PlanMoving(args) => interruptible(plan::moving::run(args)),
             Command::Resynth(args) => interruptible(resynth::run(args)),
             Command::Bound(args) => interruptible(bound::run(args)),
-            Command::Find(args) => interruptible(find::run(args)),
-            Command::Path(args) => interruptible(path::run(args)),
-            Command::Order(args) => interruptible(order::run(args)),
-            Command::Advise(args) => interruptible(advise::run(args)),
-            Command::Calibrate(args) => interruptible(calibrate::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),
             Command::Leases(command) => interruptible(leases::run(command)),
             Command::Verify(args) => interruptible(verify::run(args)),
@@ -246,15 +225,6 @@ impl Cli {
             Command::Simulate(args) => interruptible(simulate::run(args)),
             Command::Explain(args) => interruptible(explain::run(args)),
             Command::Draw(args) => interruptible(draw::run(args)),
-            Command::Export(args) => interruptible(export::run(args)),
-            Command::Run(args) => interruptible(run::run(args)),
-            Command::Lab(args) => interruptible(lab::run(args)),
-            Command::Doctor(args) => interruptible(doctor::run(args)),
-            // Ends with the command that started it.
-            Command::RunRank(args) => run::rank::run(&args),
-            Command::RunHost(args) => run::host::run(&args),
-            Command::LabInside(args) => lab::inside::run(&args),
-            Command::LabRank(args) => lab::rank::run(&args),
             Command::Topology(command) => interruptible(topology::run(command)),
             Command::Cluster(command) => interruptible(cluster::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),
@@ -266,24 +236,19 @@ impl Cli {
             Command::Reload(args) => interruptible(operate::reload::run(args)),
             Command::Config(args) => interruptible(operate::config::run(args)),
             Command::LogFilter(args) => interruptible(operate::log_filter::run(args)),
-            Command::Top(args) => interruptible(top::run(args)),
             Command::Drain(args) => interruptible(operate::drain::run(args)),
-            Command::Bench(args) => interruptible(bench::run(args)),
             Command::Prefetch(args) => job::prefetch::run(args),
             Command::Fetch(args) => job::fetch::run(args),
             Command::Env(args) => job::env::run(args),
             Command::Release(args) => job::release::run(args),
-            // A server ends in order when it is interrupted.
-            #[cfg(feature = "embedded")]
-            Command::Serve(args) => serve::run(args),
-            #[cfg(feature = "embedded")]
-            Command::Tokens(command) => tokens::run(command),
-            #[cfg(feature = "embedded")]
-            Command::Audit(command) => audit::run(command),
             Command::Algorithms(args) => about::list_algorithms(&args),
             Command::Completions(args) => about::completions(&args, command()),
             Command::Man(args) => about::man(&args, command()),
             Command::Version(args) => about::version(&args),
+            #[cfg(feature = "tools")]
+            Command::Tool(tool) => tool.run(),
+            #[cfg(feature = "embedded")]
+            Command::Hosting(command) => command.run(),
         }
     }
 }
@@ -307,8 +272,8 @@ pub(crate) fn is_forgiving_hook() -> bool {
 /// A hint for a word that other programs have as a command.
 pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
     match word {
-        "serve" | "server" | "daemon" => Some("this build of canopy has no server in it; run `canopyd`"),
-        "top" | "status" => Some("use `canopy stats`"),
+        "server" | "daemon" => Some("this build of canopy has no server in it; run `canopyd`"),
+        "status" => Some("use `canopy stats`"),
         "list" | "ls" | "cache" => Some("use `canopy plans list`"),
         "token" | "login" => {
             Some("use `canopy tokens create NAME --role ROLE` where the server is, and `--token-file` elsewhere")
@@ -338,10 +303,32 @@ mod tests {
     fn the_help_lists_every_command() {
         let mut command = Cli::command();
         command.build();
-        let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let listed: Vec<&str> = in_groups().collect();
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let times = listed.iter().filter(|name| **name == sub.get_name()).count();
             assert_eq!(times, 1, "{}", sub.get_name());
         }
+    }
+    /// A lean build describes them without having them.
+    #[test]
+    fn commands_that_are_handed_over_are_described_as_they_describe_themselves() {
+        let command = Cli::command();
+        for (name, about) in handover::COMMANDS {
+            let own = named(&command, name).map(|sub| sub.get_about().unwrap().to_string());
+            assert!(own.is_none_or(|own| own == about), "{name}");
+        }
+    }
+
+    #[cfg(all(feature = "tools", feature = "embedded"))]
+    #[test]
+    fn commands_behind_features_are_handed_over() {
+        let command =
+            hosting::Hosting::augment_subcommands(toolbox::Tool::augment_subcommands(clap::Command::new("all")));
+        let mut found: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut known: Vec<&str> = handover::COMMANDS.iter().map(|(name, _)| *name).chain(handover::INNER).collect();
+        known.retain(|name| !name.contains(' '));
+        found.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(found, known);
     }
 }

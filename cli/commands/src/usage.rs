@@ -4,8 +4,9 @@ use canopy_topology::closest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
-use crate::commands::{command, hint_for};
+use crate::commands::{command, hint_for, named};
 use crate::exit::Failure;
+use crate::handover;
 use crate::table::joined;
 
 /// Options by the words that people type for them, for commands that have them.
@@ -65,7 +66,13 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
             // Hints are for whole commands: what one of them has itself is meant rather.
             let hint = || hint_for(&word).map(str::to_owned);
             let close = || suggestion(error, ContextKind::SuggestedSubcommand);
-            let help = if path == "canopy" { hint().or_else(close) } else { close().or_else(hint) };
+            let elsewhere = || {
+                let parser = command();
+                let names = handover::COMMANDS.iter().map(|(name, _)| *name);
+                let close = closest(&word, names.filter(|name| named(&parser, name).is_none()))?;
+                Some(format!("did you mean `{close}`?"))
+            };
+            let help = if path == "canopy" { hint().or_else(close).or_else(elsewhere) } else { close().or_else(hint) };
             let help = help.unwrap_or_else(|| format!("`{path} --help` lists all commands"));
             (format!("unknown command `{word}`"), help)
         }
@@ -110,9 +117,17 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
     Failure::input(message).help(help)
 }
 
+/// The command that is asked for and unknown, such as `lab` or `topology cost`, if that is what is wrong.
+pub(crate) fn unknown_command(error: &clap::Error) -> Option<String> {
+    let word = text(error, ContextKind::InvalidSubcommand);
+    let path = format!("{} {word}", command_path(error));
+    let name = path.strip_prefix("canopy ").filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
+    name.map(str::to_owned)
+}
+
 /// The command that these words name, `canopy plans list`.
 fn command_at<'a>(root: &'a Command, path: &str) -> Option<&'a Command> {
-    path.split(' ').skip(1).try_fold(root, |command, name| command.find_subcommand(name))
+    path.split_once(' ').map_or(Some(root), |(_, words)| named(root, words))
 }
 
 /// What to type instead of an option that the command does not have.

@@ -83,7 +83,8 @@ impl ServerArgs {
     /// # Errors
     /// There is no such server.
     pub(crate) async fn require_server(&self) -> Result<(), Failure> {
-        if self.names_one() || self.local {
+        // Without a server in it, the program says so as it connects.
+        if self.names_one() || self.local || cfg!(not(feature = "embedded")) {
             return Ok(());
         }
         #[cfg(feature = "embedded")]
@@ -160,10 +161,7 @@ impl Connections {
             #[cfg(feature = "embedded")]
             None => Way::Folder(Box::new(Folder::new(args.data_dir.clone())?)),
             #[cfg(not(feature = "embedded"))]
-            None => {
-                return Err(Failure::input("no server is named, and this build of canopy has no embedded server")
-                    .help("add `--server ADDR` or set CANOPY_SERVER"));
-            }
+            None => return Err(Failure::NoServer),
         };
         let tenant = args.tenant.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose();
         let tenant = tenant.map_err(|error: canopy_client::NotATenant| Failure::input(error.to_string()))?;

@@ -13,8 +13,8 @@ use canopy_topology::Latency;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::simulate::{Piece, judge_bytes, piece};
 use crate::args;
+use crate::commands::simulate::{Piece, judge_bytes, piece};
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::material::Material;

@@ -322,6 +322,11 @@ fn stdin(limit: usize) -> std::io::Result<Vec<u8>> {
     Ok(STDIN_BYTES.get_or_init(|| bytes).clone())
 }
 
+/// What came over standard input, if it was read.
+pub(crate) fn taken_from_stdin() -> Option<&'static [u8]> {
+    STDIN_BYTES.get().map(Vec::as_slice)
+}
+
 /// All of a stream, or one byte more than the limit.
 fn read_to(limit: usize, stream: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -6,10 +6,12 @@
 mod bundle;
 pub(super) mod file;
 mod folder;
-pub(crate) mod job;
+#[cfg(feature = "tools")]
+pub(super) mod job;
 mod joint;
 pub(super) mod loader;
-pub(crate) mod moving;
+#[cfg(feature = "tools")]
+pub(super) mod moving;
 mod one;
 mod receive;
 mod report;

@@ -15,6 +15,8 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) enum Failure {
     /// Something to tell the user.
     Told(Box<Told>),
+    /// No server is named, and this program has none in it: another one may take over once the command has ended.
+    NoServer,
     /// The user stopped it, and knows.
     Interrupted,
     /// Whoever read standard output has had enough: nothing failed, nothing more is to be said.
@@ -68,6 +70,7 @@ impl Failure {
     pub(crate) fn class(&self) -> Option<ErrorClass> {
         match self {
             Self::Told(told) => Some(told.class),
+            Self::NoServer => Some(ErrorClass::Input),
             Self::Interrupted | Self::OutputClosed => None,
         }
     }
@@ -76,6 +79,7 @@ impl Failure {
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::Told(told) => told.message.clone(),
+            Self::NoServer => "no server is named, and this build of canopy has none in it".to_owned(),
             Self::Interrupted => "interrupted".to_owned(),
             Self::OutputClosed => "the reader of standard output has gone".to_owned(),
         }
@@ -88,6 +92,9 @@ impl Failure {
                 told.print();
                 ExitCode::from(told.class.exit_status())
             }
+            Self::NoServer => Self::input(self.sentence())
+                .help("add `--server ADDR` or set CANOPY_SERVER, or install the package canopy-tools")
+                .report(),
             Self::Interrupted => {
                 messages::write("interrupted");
                 ExitCode::from(INTERRUPTED)

@@ -105,7 +105,7 @@ fn what_is_wrong_is_named() {
 /// 4 bytes.
 #[test]
 fn examples_have_the_published_sizes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/workloads");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workloads");
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
