@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use canopy_tests::workspace;
 
@@ -433,4 +434,23 @@ fn functions_are_measured() {
     let text = "trait A {\n    fn a(\n        b: u8,\n    ) -> u8;\n    fn c(&self) {\n        d();\n    }\n}\n\
                 pub(crate) const fn e<T>() -> T\nwhere\n    T: A,\n{\n    let f = 1;\n    f\n}\nfn g() {}\n// fn h() {\n";
     assert_eq!(functions(text), [(5, 3), (9, 7)]);
+}
+
+/// Packages that `cargo run` compiles from a fresh clone, before the first plan.
+const PACKAGES_MAX: usize = 218;
+
+#[test]
+fn the_command_alone_is_built_of_few_packages() {
+    let listing = ["tree", "--locked", "--offline", "-p", "canopy-cli", "-e", "normal,build", "--prefix", "none"];
+    let output = Command::new(env!("CARGO")).args(listing).current_dir(workspace()).output().expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("names of packages");
+    let packages: BTreeSet<&str> = text.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    assert!(
+        packages.len() <= PACKAGES_MAX,
+        "canopy-cli is built of {} packages, more than {PACKAGES_MAX}: put what planning does not need behind a feature of \
+        canopy-commands; `cargo {}` lists them",
+        packages.len(),
+        listing.join(" ")
+    );
 }
