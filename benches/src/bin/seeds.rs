@@ -1,6 +1,6 @@
 //! The published values of the five documents beside ours: runs the commands of `docs/seeds.md` and says what each gives.
 //!
-//! `cargo build --release -p canopy-cli && cargo run --release -p canopy-benches --bin seeds`
+//! `cargo build --release -p canopy-cli -p canopy-tools && cargo run --release -p canopy-benches --bin seeds`
 //!
 //! Exits with 1 if a value differs from that of the page; `--write` writes it there instead. `--only TEXT` runs the rows with
 //! this text, `--quick` those that the tests run.
