@@ -1,6 +1,5 @@
 //! Finds a server to ask: the one that is named, else one on the user's data folder.
 
-#[cfg(feature = "embedded")]
 mod folder;
 mod shown;
 
@@ -16,7 +15,6 @@ use crate::request;
 
 use shown::ShownArgs;
 
-#[cfg(feature = "embedded")]
 use folder::Folder;
 
 /// Most servers on the data folder that may end under a request before it gives up.
@@ -83,13 +81,12 @@ impl ServerArgs {
     /// # Errors
     /// There is no such server.
     pub(crate) async fn require_server(&self) -> Result<(), Failure> {
-        // Without a server in it, the program says so as it connects.
-        if self.names_one() || self.local || cfg!(not(feature = "embedded")) {
+        if self.names_one() || self.local || Folder::new(self.data_dir.clone())?.is_served().await {
             return Ok(());
         }
-        #[cfg(feature = "embedded")]
-        if Folder::new(self.data_dir.clone())?.is_served().await {
-            return Ok(());
+        // A program with a server in it says whether one may be run.
+        if cfg!(not(feature = "embedded")) {
+            return Err(Failure::NoServer);
         }
         let message = "there is no server: none is named, and none runs on the data folder";
         let help = "add `--server ADDR` or set CANOPY_SERVER; `--local` reads and changes the data folder itself";
@@ -138,7 +135,6 @@ pub(crate) struct Connections {
 #[derive(Debug)]
 enum Way {
     Named(ServerAddress, ShownArgs),
-    #[cfg(feature = "embedded")]
     Folder(Box<Folder>),
 }
 
@@ -146,7 +142,6 @@ enum Way {
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: Client,
-    #[cfg(feature = "embedded")]
     host: folder::Host,
 }
 
@@ -158,14 +153,19 @@ impl Connections {
                 let refuse = |error: canopy_client::AddressError| Failure::input(error.to_string());
                 Way::Named(text.parse().map_err(refuse)?, args.shown.clone())
             }
-            #[cfg(feature = "embedded")]
             None => Way::Folder(Box::new(Folder::new(args.data_dir.clone())?)),
-            #[cfg(not(feature = "embedded"))]
-            None => return Err(Failure::NoServer),
         };
         let tenant = args.tenant.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose();
         let tenant = tenant.map_err(|error: canopy_client::NotATenant| Failure::input(error.to_string()))?;
         Ok(Self { way, tenant, losses: 0 })
+    }
+
+    /// Whether there is a server to connect to.
+    pub(crate) async fn have_server(&self) -> bool {
+        match &self.way {
+            Way::Named(..) => true,
+            Way::Folder(folder) => folder.has_server().await,
+        }
     }
 
     /// Connects, starting a server in this process if need be.
@@ -175,7 +175,6 @@ impl Connections {
                 detail(|| format!("asking the server at {address}"));
                 Ok(self.elsewhere(Client::connect_with(address, &shown.read()?).await?))
             }
-            #[cfg(feature = "embedded")]
             Way::Folder(folder) => {
                 let (client, host) = folder.open().await?;
                 Ok(Connection { client: client.of_tenant(self.tenant.clone()), host })
@@ -192,18 +191,13 @@ impl Connections {
                 let connect = async |_| Client::connect_with(address, &credentials).await;
                 Ok(self.elsewhere(retries.run(end.remaining(), connect).await?))
             }
-            #[cfg(feature = "embedded")]
             Way::Folder(_) => self.open().await,
         }
     }
 
     /// A connection to a server that somebody else runs.
     fn elsewhere(&self, client: Client) -> Connection {
-        Connection {
-            client: client.of_tenant(self.tenant.clone()),
-            #[cfg(feature = "embedded")]
-            host: folder::Host::Elsewhere,
-        }
+        Connection { client: client.of_tenant(self.tenant.clone()), host: folder::Host::Elsewhere }
     }
 
     /// Whether the call failed only because another process on the data folder took its server with it as it ended.
@@ -351,24 +345,17 @@ impl Connection {
 
     /// Whether the server is one that this process runs, and which ends with it.
     pub(crate) fn is_own(&self) -> bool {
-        #[cfg(feature = "embedded")]
-        return matches!(self.host, folder::Host::Here(_));
-        #[cfg(not(feature = "embedded"))]
-        false
+        self.host.is_here()
     }
 
     /// Ends the server that this process runs, if it does.
     pub(crate) async fn close(self) {
         drop(self.client);
-        #[cfg(feature = "embedded")]
         self.host.close().await;
     }
 
     /// Whether another process on the data folder runs the server.
     fn is_joined(&self) -> bool {
-        #[cfg(feature = "embedded")]
-        return matches!(self.host, folder::Host::Joined { .. });
-        #[cfg(not(feature = "embedded"))]
-        false
+        self.host.is_joined()
     }
 }

@@ -228,17 +228,9 @@ pub(crate) fn refused(name: &str, error: PlanError) -> Failure {
 }
 
 /// Greatest topology: the limits of every server that is told no others, by the same variables.
-#[cfg(feature = "embedded")]
 pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
-    let options = canopy_server::Options::embedded_as_told(std::path::PathBuf::new());
-    options.map(|options| options.limits).map_err(|error| Failure::input(error.to_string()))
-}
-
-/// Greatest topology: the standard limits. A build without a server does not read a server's settings.
-#[cfg(not(feature = "embedded"))]
-#[expect(clippy::unnecessary_wraps, reason = "a build with a server can fail here")]
-pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
-    Ok(TopologyLimits::STANDARD)
+    let limits = canopy_service::Limits::of_environment();
+    limits.map(|limits| limits.topology).map_err(|error| Failure::input(error.to_string()))
 }
 
 /// The same where it is read from a plan file, which may be longer.

@@ -113,7 +113,7 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     let folder = listable(&args.out)?;
     let wanted = wanted(&args, &folder)?;
     // A program with a server in it begins anew, so nothing is written before.
-    if matches!(Connections::new(&args.server), Err(Failure::NoServer)) && crate::handover::is_possible() {
+    if !Connections::new(&args.server)?.have_server().await && crate::handover::is_possible() {
         return Err(Failure::NoServer);
     }
     bundle::create_folder(&folder)?;
