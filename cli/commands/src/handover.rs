@@ -56,6 +56,12 @@ pub(crate) fn command(name: &str) -> Option<Failure> {
     is_known.then(|| run_instead().unwrap_or_else(|| not_installed(name)))
 }
 
+/// The failure to find a part of a command, unless `canopy-tools` runs the command. Nothing must have been done yet.
+#[cfg(not(feature = "tools"))]
+pub(crate) fn part(name: &str) -> Failure {
+    run_instead().unwrap_or_else(|| not_installed(name))
+}
+
 /// The failure to find a server, unless `canopy-tools`, which has one in it, runs the whole command. What the command holds,
 /// such as files without their last names, must have been dropped.
 pub(crate) fn to_tools() -> Failure {

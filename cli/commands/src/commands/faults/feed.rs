@@ -5,6 +5,7 @@
 
 mod lines;
 mod mapping;
+#[cfg(feature = "tools")]
 mod sentinel;
 
 use std::path::PathBuf;
@@ -94,10 +95,11 @@ enum Format {
 }
 
 /// Where they say it.
-enum From<'a> {
+enum From {
     Lines(LineFormat),
     /// At this address.
-    Monitors(&'a str),
+    #[cfg(feature = "tools")]
+    Monitors(String),
 }
 
 impl FeedArgs {
@@ -130,7 +132,10 @@ pub(crate) async fn run(args: FeedArgs) -> Result<(), Failure> {
         (Format::Json, None) => From::Lines(LineFormat::Json),
         (Format::NcclRas, None) => From::Lines(LineFormat::NcclRas),
         (Format::Slurm, None) => From::Lines(LineFormat::Slurm),
-        (Format::Nvsentinel, Some(address)) => From::Monitors(address),
+        #[cfg(feature = "tools")]
+        (Format::Nvsentinel, Some(address)) => From::Monitors(address.clone()),
+        #[cfg(not(feature = "tools"))]
+        (Format::Nvsentinel, Some(_)) => return Err(crate::handover::part("faults feed --format nvsentinel")),
         _ => {
             let words = "--format nvsentinel and --listen ADDR go together: monitors of NVSentinel send over gRPC";
             return Err(Failure::input(words).help("give both, or another format and a file or standard input"));
@@ -146,8 +151,9 @@ pub(crate) async fn run(args: FeedArgs) -> Result<(), Failure> {
     let repeats_states = matches!(args.format, Format::Slurm | Format::NcclRas);
     let mut mapping = Mapping::new(&network.topology, repeats_states && options.expires_after_ms.is_none());
     let outcome = match from {
+        #[cfg(feature = "tools")]
         From::Monitors(address) => tokio::select! {
-            served = sentinel::serve(address, options, sender) => served,
+            served = sentinel::serve(&address, options, sender) => served,
             passed = pass_on(&args, &network, &mut waiting, &mut mapping) => passed,
         },
         From::Lines(format) => {
