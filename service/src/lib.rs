@@ -10,6 +10,7 @@ mod folder;
 mod limits;
 mod machine;
 mod planning;
+mod turns;
 
 pub use folder::{NoHome, SocketPath, data_dir_default, socket_path};
 pub use limits::{Limits, LimitsError};

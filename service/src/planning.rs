@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 
 use crate::asked;
 use crate::limits::Limits;
+use crate::turns::Turn;
 
 /// Stored schedules may take this fraction of the limit for plans, in addition to it.
 const SCHEDULES_SHARE: u64 = 4;
@@ -138,6 +139,14 @@ impl PlanService {
         }
         let kept = opened.space(Space::Schedules).keys(None, usize::MAX)?.into_iter().collect();
         drop(opened);
+        let Some(turn) = self.turn(&prepared.key, stop)? else { return Err(PlanError::Stopped.into()) };
+        if turn.has_waited {
+            // The process before has kept it, unless it failed.
+            let opened = self.open_patiently(stop)?;
+            if let Some(answer) = self.known(&case, &opened)? {
+                return Ok(Outcome::Answered(Box::new(answer)));
+            }
+        }
         let shelf = Shelf { service: self, kept, found: Mutex::default() };
         Ok(Outcome::Answered(Box::new(self.searched(&case, shelf)?)))
     }
@@ -175,6 +184,15 @@ impl PlanService {
             Err(error) => answer.note_not_stored(&error),
         }
         Ok(answer)
+    }
+
+    /// Waits until no other process searches for the plan; `None` if told to stop.
+    fn turn(&self, key: &PlanKey, stop: &dyn Stop) -> Result<Option<Turn>, StoreError> {
+        Turn::take(&self.folder, key, stop).map_err(|source| StoreError::Io {
+            directory: self.folder.display().to_string(),
+            doing: "waiting for another process",
+            source,
+        })
     }
 
     /// Opens the folder, waiting for a process that has it open for a moment.

@@ -14,6 +14,9 @@ use tempfile::TempDir;
 
 pub use daemon::Daemon;
 
+/// Features with which `canopy` has all commands.
+const FEATURES: &str = "canopy-cli/tools,canopy-cli/embedded";
+
 /// Path of a binary of the workspace, built first if it is missing.
 ///
 /// `cargo test --workspace` builds it anyway; `cargo test -p canopy-tests` does not.
@@ -26,12 +29,11 @@ pub fn binary(name: &str) -> PathBuf {
     let profile_folder = test_binary.ancestors().nth(2).expect("tests run from target/<profile>/deps");
     let path = profile_folder.join(name);
     BUILT.get_or_init(|| {
-        // A command that was built alone hands over to the tools.
-        if ["canopy", "canopy-tools", "canopyd"].iter().all(|name| profile_folder.join(name).exists()) {
+        if profile_folder.join("canopy").exists() && profile_folder.join("canopyd").exists() {
             return;
         }
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--locked", "-p", "canopy-cli", "-p", "canopy-tools", "-p", "canopy-server"]);
+        build.args(["build", "--locked", "-p", "canopy-cli", "-p", "canopy-server", "--features", FEATURES]);
         if profile_folder.ends_with("release") {
             build.arg("--release");
         }

@@ -81,7 +81,7 @@ fn quiet_leaves_errors_and_verbose_adds_details() {
     assert_eq!(workspace.run(&format!("{plan} --quiet")).stderr, "");
     assert_eq!(workspace.run(&format!("-q {plan}")).stderr, "");
     let verbose = workspace.run(&format!("{plan} -v")).stderr;
-    for words in ["running a server on ", " s  ", "synthesis "] {
+    for words in [" s  ", "synthesis "] {
         assert!(verbose.contains(words), "`{words}` is missing from\n{verbose}");
     }
     let refused = workspace.run("plan rong:4 -c allgather -q");

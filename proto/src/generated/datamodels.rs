@@ -78,6 +78,7 @@ impl ProcessingStrategy {
     }
 }
 /// Generated client implementations.
+#[cfg(feature = "client")]
 pub mod platform_connector_client {
     #![allow(
         unused_variables,
@@ -188,6 +189,7 @@ pub mod platform_connector_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod platform_connector_server {
     #![allow(
         unused_variables,
