@@ -1,5 +1,7 @@
 //! The behaviour that every kind of store must have, as checks that tests of each kind run.
 
+#![allow(clippy::unwrap_used, reason = "tests call it, and fail where it panics")]
+
 use std::sync::Arc;
 
 use canopy_planner::{PlanKey, Warning};
@@ -47,7 +49,8 @@ pub fn in_memory() -> Opened {
 /// # Panics
 /// A check failed.
 pub fn check(kind: &str, mut open: impl FnMut() -> Opened) {
-    const OF_A_SPACE: [fn(&str, &Arc<dyn Store>); 6] = [
+    type Check = fn(&str, &Arc<dyn Store>);
+    const OF_A_SPACE: [Check; 6] = [
         keeps_every_size,
         quarantines_damaged_records,
         lists_in_order,

@@ -4,6 +4,8 @@
 //! last write only its beginning, or zeros. Names in a folder are there up to its last sync, and of later changes to
 //! them the first few. Nothing else is promised by POSIX.
 
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests call it, and fail where it panics")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Random numbers for tests that try many sequences of events.
 
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests call it, and fail where it panics")]
+
 /// xorshift64*, so that a seed is a run.
 pub struct Random(pub u64);
 

@@ -31,7 +31,7 @@ fn records(store: &Arc<dyn Store>) -> Records {
 
 #[test]
 fn stores_of_this_crate_keep_the_contract() {
-    contract::check("memory", || in_memory());
+    contract::check("memory", in_memory);
     let mut directories = Vec::new();
     contract::check("sled", || {
         let directory = tempfile::tempdir().unwrap();
