@@ -7,9 +7,10 @@
     missing_docs,
     clippy::doc_markdown,
     clippy::all,
-    unused_qualifications,
     reason = "generated code; what it means is written in the .proto files"
 )]
+// Only the stubs have some.
+#[allow(unused_qualifications)]
 pub mod v1 {
     include!("generated/canopy.v1.rs");
 }
@@ -21,7 +22,8 @@ pub mod chakra {
 }
 
 /// Package `datamodels` of NVSentinel: health events. The comments are those of the `.proto` file.
-#[expect(clippy::all, unused_qualifications, reason = "generated code; what it means is written in the .proto file")]
+#[expect(clippy::all, reason = "generated code; what it means is written in the .proto file")]
+#[allow(unused_qualifications)]
 pub mod nvsentinel {
     include!("generated/datamodels.rs");
 }

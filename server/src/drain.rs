@@ -1,6 +1,6 @@
 //! The end of a server's service, in order: no new calls, those inside go on for a while.
 //!
-//! A gate (`rpc/gate.rs`) stands before every service that begins something. It counts who is inside, until the last byte of the
+//! A gate (`rpc/layers/gate.rs`) stands before every service that begins something. It counts who is inside, until the last byte of the
 //! answer, and refuses everybody else once a drain has begun. Health, reflection and the services with which one
 //! follows a drain have no gate.
 

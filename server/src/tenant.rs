@@ -1,6 +1,6 @@
 //! Tenants: the owners of requests, and of plans that are not shared.
 //!
-//! A call names its tenant in its metadata. Where callers are told apart, `rpc/guard.rs` has set that header to a tenant
+//! A call names its tenant in its metadata. Where callers are told apart, `rpc/layers/guard.rs` has set that header to a tenant
 //! that the caller may act for, or has taken it out.
 
 use std::fmt;

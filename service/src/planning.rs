@@ -364,3 +364,6 @@ impl Clock for SinceStart {
         clock::elapsed_millis()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use std::process::Command;
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 40] = [
+const LAYERS: [(&str, &[&str]); 42] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -87,6 +87,20 @@ const LAYERS: [(&str, &[&str]); 40] = [
             "canopy-topology",
         ],
     ),
+    ("store", &["canopy-migrations", "canopy-plan", "canopy-planner", "canopy-topology", "canopy-wire"]),
+    (
+        "service",
+        &[
+            "canopy-import",
+            "canopy-plan",
+            "canopy-planner",
+            "canopy-proto",
+            "canopy-store",
+            "canopy-synth",
+            "canopy-topology",
+            "canopy-wire",
+        ],
+    ),
     ("client", &["canopy-proto"]),
     ("migrations", &[]),
     ("server/allocator", &[]),
@@ -131,6 +145,9 @@ fn dependencies_point_one_way() {
             assert!(!own || allowed.contains(&name.as_str()), "{folder} must not depend on {name}");
             let library = folder.starts_with("crates/");
             assert!(!library || !IMPURE.contains(&name.as_str()), "{folder} is pure and must not depend on {name}");
+            let is_local = ["store", "service"].contains(folder);
+            let is_network = ["tokio", "tonic", "hyper", "canopy-client", "canopy-database"].contains(&name.as_str());
+            assert!(!is_local || !is_network, "{folder} knows no calls and must not depend on {name}");
         }
     }
 }
@@ -216,7 +233,7 @@ fn cycle(edges: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<&str>> {
 
 #[test]
 fn modules_of_a_crate_form_no_cycle() {
-    for folder in LAYERS.iter().map(|(folder, _)| *folder).chain(["server", "cli/commands"]) {
+    for folder in LAYERS.iter().map(|(folder, _)| *folder).chain(["server", "cli/commands", "store", "service"]) {
         let edges = module_edges(&workspace().join(folder).join("src"), "crate::");
         assert_eq!(cycle(&edges), None, "modules of {folder} that name each other in a circle");
     }
@@ -227,6 +244,9 @@ fn modules_of_a_crate_form_no_cycle() {
         ("server/src/ops", "crate::ops::"),
         ("server/src/replan", "crate::replan::"),
         ("server/src/rpc", "crate::rpc::"),
+        ("server/src/rpc/layers", "crate::rpc::layers::"),
+        ("server/src/rpc/services", "crate::rpc::services::"),
+        ("server/src/rpc/shared", "crate::rpc::shared::"),
         ("server/src/store", "crate::store::"),
     ] {
         let edges = module_edges(&workspace().join(folder), at);
@@ -343,9 +363,21 @@ fn the_checker_of_schedules_shares_no_code_with_their_compiler() {
 
 fn all_rust_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in
-        ["crates", "server", "client", "cli", "executors", "proto", "migrations", "database", "tests", "benches"]
-    {
+    for folder in [
+        "crates",
+        "server",
+        "client",
+        "cli",
+        "executors",
+        "proto",
+        "migrations",
+        "database",
+        "store",
+        "service",
+        "wire",
+        "tests",
+        "benches",
+    ] {
         rust_files(&workspace().join(folder), &mut files);
     }
     files
@@ -434,6 +466,15 @@ fn functions_are_measured() {
     let text = "trait A {\n    fn a(\n        b: u8,\n    ) -> u8;\n    fn c(&self) {\n        d();\n    }\n}\n\
                 pub(crate) const fn e<T>() -> T\nwhere\n    T: A,\n{\n    let f = 1;\n    f\n}\nfn g() {}\n// fn h() {\n";
     assert_eq!(functions(text), [(5, 3), (9, 7)]);
+}
+
+/// Whoever follows a request by the page opens these files.
+#[test]
+fn files_that_the_architecture_names_exist() {
+    let text = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
+    let named = text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
+    let missing: Vec<&str> = named.filter(|word| !workspace().join(word).is_file()).collect();
+    assert!(missing.is_empty(), "{missing:?}: name files from the root of the repository");
 }
 
 /// Packages that `cargo run` compiles from a fresh clone, before the first plan.

@@ -329,7 +329,7 @@ fn files_say_how_many_instances_they_hold() {
         assert!(text.contains(&format!("nchannels=\"{}\"", artifact.instances)));
         assert!(text.contains(&format!("nchunksperloop=\"{}\"", 8 * artifact.instances)));
     }
-    assert_eq!(crate::rpc::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+    assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
     let too_many = of(times(NonZeroU32::new(33).unwrap()));
     match produce(&order(expression("ring:4"), CollectiveKind::Allgather, vec![too_many]), &Witness::default()) {
         Err(failure) => match file_error(&failure) {
@@ -369,9 +369,9 @@ fn shares_are_planned_in_lowest_terms() {
     // Five of six units enter each of the others over 50 GB/s.
     let quality = plan.quality.as_ref().unwrap();
     assert_eq!((quality.achieved.as_str(), quality.optimality.as_str()), ("60000000000", "1/1"));
-    assert_eq!(crate::rpc::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+    assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
     let forged = v1::Plan { shares: vec![3, 1, 1, 2], ..plan.clone() };
-    assert!(crate::rpc::judge::judge_plan(&forged, &TopologyLimits::STANDARD).is_err());
+    assert!(crate::rpc::shared::judge::judge_plan(&forged, &TopologyLimits::STANDARD).is_err());
 
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let key = |order: &Order| pipeline.prepare(order, &Never).unwrap().key;
@@ -409,7 +409,7 @@ fn groups_are_planned_on_their_part_of_the_network() {
         let quality = plan.quality.as_ref().unwrap();
         assert_eq!(quality.optimality, "1/1");
         rates.push(quality.achieved.clone());
-        assert_eq!(crate::rpc::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+        assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
     }
     // Two boxes of two: a box sends 2 of 4 shares over 50 GB/s; others' links make it as much as three GPUs can pass.
     assert_eq!(rates, ["100000000000", "400000000000"]);

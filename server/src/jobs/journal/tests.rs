@@ -280,7 +280,7 @@ fn a_job_that_ends_its_process_twice_is_dropped_and_shown_as_failed() {
     assert_eq!(process.queue.waiting(), 0);
     let operation = process.queue.operation(&name).unwrap().describe();
     let Some(Err(failure)) = operation.result else { panic!("{operation:?}") };
-    let error = crate::rpc::status::to_operation_error(&failure);
+    let error = crate::rpc::shared::status::to_operation_error(&failure);
     assert_eq!(error.reason, "JOB_ABANDONED");
     assert!(error.message.contains("2 times"), "{}", error.message);
     process.journal.write_back();

@@ -145,7 +145,7 @@ fn large_allreduces_have_few_trees_in_all() {
                         planned with 4 trees in all instead of 1 per root, at 127/128 of their rate; \
                         set trees_per_root to choose the number";
         assert_eq!(fewer.text, expected);
-        assert_eq!(crate::rpc::judge::judge_plan(&made.plan, &TopologyLimits::STANDARD), Ok(()));
+        assert_eq!(crate::rpc::shared::judge::judge_plan(&made.plan, &TopologyLimits::STANDARD), Ok(()));
         assert!(made.plan.artifacts[0].size_bytes < 10_000_000);
     }
     let exactly = TreeLimits { trees_per_root: NonZeroU64::new(1), ..TreeLimits::NONE };

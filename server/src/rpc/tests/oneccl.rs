@@ -19,7 +19,7 @@ fn every_collective_has_a_file_that_holds() {
             assert!(prove(&program).is_ok());
             assert_eq!((program.collective.kind(), program.in_place), (kind, in_place));
             assert_eq!(program.collective.root().map(Rank::number), root);
-            assert_eq!(crate::rpc::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+            assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
             // Its own digest does not make another file right.
             let mut forged = plan.clone();
             let text = String::from_utf8(file.content.as_ref().unwrap().to_vec()).unwrap();
@@ -27,7 +27,7 @@ fn every_collective_has_a_file_that_holds() {
             forged.artifacts[0].size_bytes = text.len() as u64;
             forged.artifacts[0].sha256 = canopy_wire::sha256_hex(text.as_bytes());
             forged.artifacts[0].content = Some(text.into());
-            let problem = crate::rpc::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
+            let problem = crate::rpc::shared::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
             assert!(problem.starts_with("its oneCCL file: deadlock: "), "{problem}");
         }
     }

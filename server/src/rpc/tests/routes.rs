@@ -23,18 +23,18 @@ fn flows_have_files_that_hold() {
         assert!(prove(&program).is_ok());
         assert_eq!((program.layer_count, program.bytes_min), (file.layers, 4096));
         assert_eq!(plan.quality.as_ref().unwrap().achieved, program.algbw.to_string());
-        assert_eq!(crate::rpc::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+        assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
         // Its own digest does not make another file right.
         let mut forged = plan.clone();
         let text = text.replacen("algbw=\"", "algbw=\"1", 1);
         forged.artifacts[0].size_bytes = text.len() as u64;
         forged.artifacts[0].sha256 = canopy_wire::sha256_hex(text.as_bytes());
         forged.artifacts[0].content = Some(text.into());
-        let problem = crate::rpc::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
+        let problem = crate::rpc::shared::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
         assert!(problem.starts_with("its route file: load: "), "{problem}");
         let mut deeper = plan.clone();
         deeper.artifacts[0].layers += 1;
-        assert!(crate::rpc::judge::judge_plan(&deeper, &TopologyLimits::STANDARD).is_err());
+        assert!(crate::rpc::shared::judge::judge_plan(&deeper, &TopologyLimits::STANDARD).is_err());
     }
 }
 

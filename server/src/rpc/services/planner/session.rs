@@ -1,0 +1,97 @@
+//! One call that has several plans made, by the calls that everybody makes.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use canopy_proto::v1;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use super::PlannerService;
+use crate::clock;
+use crate::failure::CallFailure;
+use crate::jobs::computing::Seat;
+use crate::rpc::shared::decode::Method;
+use crate::rpc::shared::deliver::Answer;
+use crate::rpc::shared::known_faults::AppliedFaults;
+
+/// Shortest time that is given to a search; with less, there is none.
+const SEARCH_MIN: Duration = Duration::from_millis(5);
+/// Longest text of a refusal that is passed on: there may be hundreds of them.
+const REFUSAL_CHARACTERS_MAX: usize = 300;
+
+/// One call.
+pub(super) struct Session {
+    pub(super) service: PlannerService,
+    headers: MetadataMap,
+    /// When work must have ended.
+    end: Instant,
+    /// Known faults that its plans are made around.
+    pub(super) applied: OnceLock<AppliedFaults>,
+}
+
+impl Session {
+    /// A call with these headers, which arrived then.
+    pub(super) fn begun(service: &PlannerService, headers: MetadataMap, arrived: Instant) -> Self {
+        let end = arrived + service.deadlines.apply(&headers).work;
+        Self { service: service.clone(), headers, end, applied: OnceLock::new() }
+    }
+
+    /// Time until work must have ended.
+    pub(super) fn left(&self) -> Duration {
+        self.end.saturating_duration_since(clock::now())
+    }
+
+    /// Makes a plan as `Plan` would, with the content of its files.
+    pub(super) async fn plan_or_status(
+        &self,
+        request: v1::PlanRequest,
+        limit: Duration,
+    ) -> Result<v1::PlanReply, Status> {
+        let mut request = Request::new(request);
+        *request.metadata_mut() = self.headers.clone();
+        request.set_timeout(limit.max(SEARCH_MIN));
+        if let Some(applied) = self.applied.get() {
+            request.extensions_mut().insert(applied.clone());
+        }
+        self.service.answer(request, Method::Plan).await.map(Answer::into_whole)
+    }
+
+    /// The same with a refusal that is one of many.
+    pub(super) async fn plan(
+        &self,
+        request: v1::PlanRequest,
+        limit: Duration,
+    ) -> Result<v1::PlanReply, v1::OperationError> {
+        if limit < SEARCH_MIN {
+            let text = "the deadline left no time for this plan; allow more time".to_owned();
+            return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));
+        }
+        self.plan_or_status(request, limit).await.map_err(|status| {
+            let info = status.get_details_error_info();
+            let text = status.message().chars().take(REFUSAL_CHARACTERS_MAX).collect();
+            refusal(status.code(), info.as_ref().map_or("", |info| &info.reason), text)
+        })
+    }
+
+    /// Computes for at most so long, in the turn of the caller's tenant. What computes is told when it is not wanted any
+    /// more.
+    pub(super) async fn compute<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&Seat) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, CallFailure> {
+        let done = self.service.pool.computed(clock::now() + limit, move |_, seat| work(seat));
+        let late = || {
+            let deadline_ms = self.service.deadlines.apply(&self.headers).stated.as_millis();
+            Err(CallFailure::Late { deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX) })
+        };
+        done.await.unwrap_or_else(late)
+    }
+}
+
+/// A refusal within a reply.
+pub(super) fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
+    v1::OperationError { code: code.into(), reason: reason.to_owned(), message }
+}

@@ -1,0 +1,225 @@
+//! Faults that the server knows, put into requests on their way in: from there on a request says all that it is planned for, and its key,
+//! the cache, repairs and provisional plans are those of any request that names the faults itself.
+
+use std::sync::Arc;
+
+use canopy_faults::{Directory, Loss};
+use canopy_planner::seen_by;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{FaultPolicy, PlanRequest, Priority, Punctured, TopologySource, Warning};
+use canopy_topology::{Rank, TopologyLimits, Transit, participants};
+use canopy_wire as wire;
+use canopy_wire::RequestError;
+use prost::Message as _;
+use tonic::{Code, Status};
+
+use crate::failure::{CallFailure, PlanFailure};
+use crate::replan::{Audience, Base, Network, Placed, Replanner};
+use crate::rpc::shared::learning::Matter;
+use crate::rpc::shared::sources::{see_base, text_hash};
+
+/// Longest message of a refusal: its status travels in headers.
+const MESSAGE_CHARACTERS_MAX: usize = 1500;
+
+/// Known faults that were added to a request.
+#[derive(Clone, Debug)]
+pub(crate) struct AppliedFaults {
+    /// Their number, and the first ones; none: there are none.
+    words: Option<Arc<str>>,
+    /// Why there may be others that another server has acknowledged.
+    trouble: Option<Arc<str>>,
+}
+
+impl AppliedFaults {
+    /// What is to be said of the faults that were added; none: nothing.
+    pub(in crate::rpc) fn of(losses: &[Loss], replanner: &Replanner) -> Option<Self> {
+        let words = (!losses.is_empty()).then(|| wire::in_words(losses).into());
+        let trouble = replanner.unlearned().map(Arc::from);
+        (words.is_some() || trouble.is_some()).then_some(Self { words, trouble })
+    }
+
+    /// The warnings of a reply.
+    pub(in crate::rpc) fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let applied = self.words.iter().map(|words| ("FAULTS_APPLIED", format!("planned around {words}")));
+        let outdated = self.trouble.iter().map(|trouble| {
+            let text = format!("faults that were just reported to other servers may be missing: {trouble}");
+            ("FAULTS_OUTDATED", text)
+        });
+        applied.chain(outdated).map(|(code, text)| Warning { code: code.to_owned(), text })
+    }
+
+    /// The refusal with one more remedy, since the faults may be its cause.
+    pub(in crate::rpc) fn explain(&self, status: &Status) -> Status {
+        let Some(words) = self.words.as_ref().filter(|_| status.code() == Code::FailedPrecondition) else {
+            return status.clone();
+        };
+        let joint = if status.message().contains("; ") { ", or" } else { ";" };
+        let way_out = format!("{joint} ignore {words} (FAULT_POLICY_IGNORE)");
+        let room = MESSAGE_CHARACTERS_MAX.saturating_sub(way_out.chars().count());
+        let message: String = status.message().chars().take(room).chain(way_out.chars()).collect();
+        let details = status.details().to_vec().into();
+        Status::with_details_and_metadata(status.code(), message, details, status.metadata().clone())
+    }
+}
+
+/// What a request makes of the faults that the server knows.
+pub(in crate::rpc) fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
+    let known = "FAULT_POLICY_APPLY or FAULT_POLICY_IGNORE";
+    match FaultPolicy::try_from(number) {
+        Ok(FaultPolicy::Unspecified | FaultPolicy::Apply) => Ok(FaultPolicy::Apply),
+        Ok(FaultPolicy::Ignore) => Ok(FaultPolicy::Ignore),
+        Err(_) => Err(RequestError::UnknownValue { field: "fault_policy".to_owned(), number, known }),
+    }
+}
+
+/// Whether a request names what is in the store, or faults.
+pub(in crate::rpc) fn is_stored(request: &PlanRequest) -> bool {
+    let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
+    matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_)))
+}
+
+/// What is to be learned from other servers before a request is looked at here. None: nothing that matters, or it is
+/// learned where its network is read from the store.
+pub(in crate::rpc) fn matter(request: &PlanRequest, is_lookup: bool) -> Option<Matter> {
+    if is_stored(request) {
+        return None;
+    }
+    if request.priority == i32::from(Priority::Repair) {
+        return Some(Matter::Leases);
+    }
+    if is_lookup {
+        return Some(Matter::Plans);
+    }
+    (request.fault_policy != i32::from(FaultPolicy::Ignore)).then_some(Matter::Faults)
+}
+
+/// Makes a request name the faults that are known of its network, unless it says that they are to be ignored. None: there are none
+/// that its ranks see. What is wrong with its topology is left for others to refuse.
+pub(in crate::rpc) fn apply(
+    replanner: Option<&Replanner>,
+    request: &mut PlanRequest,
+    limits: &TopologyLimits,
+) -> Result<Option<AppliedFaults>, CallFailure> {
+    let policy = policy(request.fault_policy).map_err(PlanFailure::Request)?;
+    let include_reported = match request.topology.as_mut().and_then(|topology| topology.source.as_mut()) {
+        Some(Source::Punctured(punctured)) => std::mem::take(&mut punctured.include_reported),
+        _ => false,
+    };
+    if policy == FaultPolicy::Ignore {
+        return match include_reported {
+            true => {
+                let (field, method) = ("topology.punctured.include_reported", "a request that ignores known faults");
+                Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into())
+            }
+            false => Ok(None),
+        };
+    }
+    let Some(replanner) = replanner else { return Ok(None) };
+    let losses = known(replanner, request, limits)?;
+    if !losses.is_empty() {
+        if !request.joint_collectives.is_empty() {
+            return Err(CallFailure::JointFaults { faults: wire::in_words(&losses) });
+        }
+        request.topology = Some(punctured(request.topology.take(), &losses));
+    }
+    Ok(AppliedFaults::of(&losses, replanner))
+}
+
+/// Longest text of a network, in bytes, and most faults that are put into a request without leaving its thread.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+const AT_ONCE_FAULTS_MAX: usize = 256;
+
+/// [`apply`] where that takes neither the disk nor time: the network was read before, all of its ranks take part, and no faults of
+/// a machine or a cluster have to be looked at. None: the request is as it was, and somebody else is to see to it.
+pub(in crate::rpc) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) -> Option<Option<AppliedFaults>> {
+    if is_stored(request) {
+        return None;
+    }
+    if policy(request.fault_policy).ok()? == FaultPolicy::Ignore {
+        return Some(None);
+    }
+    if !replanner.fault_logs().any_counts() {
+        return Some(AppliedFaults::of(&[], replanner));
+    }
+    let source = request.topology.as_ref()?;
+    let is_plain = matches!(source.source, Some(Source::Expression(_) | Source::Document(_)));
+    if !is_plain || !request.joint_collectives.is_empty() {
+        return None;
+    }
+    let is_whole = request.ranks.is_empty() && request.placement.is_none();
+    if !is_whole || source.encoded_len() > AT_ONCE_BYTES_MAX {
+        return None;
+    }
+    let (key, base) = replanner.bases().seen(&text_hash(source))?;
+    let audience = Audience::of_call();
+    let network = Network::new(key, base, None, audience.clone());
+    let is_in_cluster = network.base.topology().cluster().is_some();
+    let has_faults = || !replanner.fault_logs().counts(&network.own_scope(), &audience).is_empty();
+    if is_in_cluster && has_faults() || network.machines().next().is_some() && replanner.fault_logs().has_hosts() {
+        return None;
+    }
+    let losses = network.count(replanner.fault_logs()).losses;
+    (losses.len() <= AT_ONCE_FAULTS_MAX).then(|| {
+        if !losses.is_empty() {
+            request.topology = Some(punctured(request.topology.take(), &losses));
+        }
+        AppliedFaults::of(&losses, replanner)
+    })
+}
+
+/// What counts as broken or slow of the network of a request, as far as its ranks see it. Nothing if its topology cannot
+/// be read.
+fn known(replanner: &Replanner, request: &PlanRequest, limits: &TopologyLimits) -> Result<Vec<Loss>, CallFailure> {
+    if !replanner.fault_logs().any_counts() {
+        return Ok(Vec::new());
+    }
+    let source = match request.topology.as_ref().and_then(|topology| topology.source.as_ref()) {
+        Some(Source::Punctured(punctured)) => punctured.base.as_deref(),
+        _ => request.topology.as_ref(),
+    };
+    let (key, base) = match see_base(replanner.bases(), source, limits) {
+        Ok(found) => found,
+        Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. }) => return Ok(Vec::new()),
+        Err(failure) => return Err(failure),
+    };
+    let network = Network::new(
+        key,
+        Arc::clone(&base),
+        canopy_wire::placed(request).map(Placed::new).as_ref(),
+        Audience::of_call(),
+    );
+    let count = network.count(replanner.fault_logs());
+    Ok(seen(&base, request, &count.losses))
+}
+
+/// The losses of what the ranks of a request see of its network.
+fn seen(base: &Base, request: &PlanRequest, losses: &[Loss]) -> Vec<Loss> {
+    let all = || losses.to_vec();
+    let is_forwarded = request.transit == i32::from(canopy_proto::v1::GroupTransit::Forward);
+    if losses.is_empty() || is_forwarded || (request.ranks.is_empty() && request.placement.is_none()) {
+        return all();
+    }
+    // What cannot be is refused where it is planned for.
+    let Ok(slots) = request.placement.as_ref().map(wire::slots).transpose() else { return all() };
+    let listed: Vec<Rank> = request.ranks.iter().copied().map(Rank::new).collect();
+    let listed = Some(listed.as_slice()).filter(|listed| !listed.is_empty());
+    let Ok(seated) = participants(base.topology(), listed, slots.as_deref()) else { return all() };
+    let Some(members) = seated.members else { return all() };
+    let Ok(part) = base.topology().group(&members, Transit::Unused) else { return all() };
+    let directory = Directory::new(base.topology());
+    let is_seen = |loss: &&Loss| {
+        let faults = directory.resolve(std::slice::from_ref(*loss));
+        faults.is_ok_and(|faults| !seen_by(&part, &faults).is_empty())
+    };
+    losses.iter().filter(is_seen).cloned().collect()
+}
+
+/// What losses leave of a network, beside the faults that its source names already.
+fn punctured(source: Option<TopologySource>, losses: &[Loss]) -> TopologySource {
+    let mut punctured = match source {
+        Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => *punctured,
+        source => Punctured { base: source.map(Box::new), ..Punctured::default() },
+    };
+    punctured.faults.extend(losses.iter().map(wire::loss_on_the_wire));
+    TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }
+}
