@@ -145,7 +145,7 @@ fn dependencies_point_one_way() {
             assert!(!own || allowed.contains(&name.as_str()), "{folder} must not depend on {name}");
             let library = folder.starts_with("crates/");
             assert!(!library || !IMPURE.contains(&name.as_str()), "{folder} is pure and must not depend on {name}");
-            let is_local = ["store", "service"].contains(folder);
+            let is_local = ["store", "service"].contains(&folder);
             let is_network = ["tokio", "tonic", "hyper", "canopy-client", "canopy-database"].contains(&name.as_str());
             assert!(!is_local || !is_network, "{folder} knows no calls and must not depend on {name}");
         }

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError, ErrorClass, PlanReceiver, Refusal, ServerAddress};
-use canopy_planner::{PlanError, Watch};
+use canopy_planner::Watch;
 use canopy_proto::v1::{PlanReply, PlanRequest, Progress};
 use canopy_service::{Limits, Outcome, PlanService, ServiceError, SocketPath};
 use canopy_store::StoreError;
@@ -116,7 +116,7 @@ fn in_words_of_a_server(folder: &Path, error: ServiceError, stage: &str, limit: 
     CallError::Server(match error {
         ServiceError::Request(error) => refused::of_request(&error),
         // Nobody but the deadline stops it while somebody waits.
-        ServiceError::Plan(PlanError::Stopped) => {
+        ServiceError::Plan(error) if error.is_cancellation() => {
             let deadline_ms = limit.as_millis();
             let message = format!("deadline exceeded ({deadline_ms} ms) in stage `{stage}`; allow more time");
             refused(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", message, None)

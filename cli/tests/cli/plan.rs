@@ -175,6 +175,20 @@ fn several_processes_share_one_data_folder() {
     }
 }
 
+/// Whichever stage the deadline meets, it is told as a deadline.
+#[test]
+fn a_deadline_is_one_in_every_stage() {
+    let workspace = Workspace::new();
+    let cases = [("complete:60", "allgather"), ("torus:5x5", "all-to-all"), ("mi250:boxes=2", "allreduce")];
+    for (network, collective) in cases {
+        for limit in [1, 3, 10, 30, 90] {
+            let run = workspace.run(&format!("plan {network} -c {collective} --deadline {limit}ms -o plan.json"));
+            let is_told = run.status == Some(5) && run.stderr.contains("deadline exceeded");
+            assert!(run.status == Some(0) || is_told, "{network} in {limit} ms: {run:?}");
+        }
+    }
+}
+
 #[test]
 fn an_interrupt_ends_the_command_and_leaves_no_file() {
     for signal in ["-INT", "-TERM"] {
