@@ -3,7 +3,7 @@
 mod folder;
 mod shown;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError, ErrorClass, Retries, RetryPolicy, ServerAddress, Tenant};
@@ -19,6 +19,11 @@ use folder::Folder;
 
 /// Most servers on the data folder that may end under a request before it gives up.
 const LOSSES_MAX: u32 = 8;
+
+/// Whether another process runs a server on a data folder.
+pub(crate) async fn is_served(folder: &Path) -> bool {
+    Folder::at(folder).is_served().await
+}
 
 /// The data folder that is given, else the user's.
 ///
@@ -57,12 +62,19 @@ impl ServerArgs {
         self.server.as_deref().filter(|text| !text.is_empty() && !self.local)
     }
 
-    /// The data folder, where no server is named.
+    /// The data folder, where no server is named. It keeps no tenants apart.
     ///
     /// # Errors
-    /// No home directory is known.
+    /// No home directory is known, or the tenant has no valid name.
     pub(crate) fn folder(&self) -> Result<Option<PathBuf>, Failure> {
+        self.tenant()?;
         self.address().is_none().then(|| data_folder(self.data_dir.as_ref())).transpose()
+    }
+
+    /// The tenant that makes the request, if one is named.
+    fn tenant(&self) -> Result<Option<Tenant>, Failure> {
+        let tenant = self.tenant.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose();
+        tenant.map_err(|error: canopy_client::NotATenant| Failure::input(error.to_string()))
     }
 
     /// The server, for people.
@@ -81,7 +93,7 @@ impl ServerArgs {
     /// # Errors
     /// There is no such server.
     pub(crate) async fn require_server(&self) -> Result<(), Failure> {
-        if self.names_one() || self.local || Folder::new(self.data_dir.clone())?.is_served().await {
+        if self.names_one() || self.local || is_served(&data_folder(self.data_dir.as_ref())?).await {
             return Ok(());
         }
         // A program with a server in it says whether one may be run.
@@ -135,7 +147,7 @@ pub(crate) struct Connections {
 #[derive(Debug)]
 enum Way {
     Named(ServerAddress, ShownArgs),
-    Folder(Box<Folder>),
+    Folder(Folder),
 }
 
 /// A connection, and what must live as long as it.
@@ -153,11 +165,9 @@ impl Connections {
                 let refuse = |error: canopy_client::AddressError| Failure::input(error.to_string());
                 Way::Named(text.parse().map_err(refuse)?, args.shown.clone())
             }
-            None => Way::Folder(Box::new(Folder::new(args.data_dir.clone())?)),
+            None => Way::Folder(Folder::at(&data_folder(args.data_dir.as_ref())?)),
         };
-        let tenant = args.tenant.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose();
-        let tenant = tenant.map_err(|error: canopy_client::NotATenant| Failure::input(error.to_string()))?;
-        Ok(Self { way, tenant, losses: 0 })
+        Ok(Self { way, tenant: args.tenant()?, losses: 0 })
     }
 
     /// Whether there is a server to connect to.

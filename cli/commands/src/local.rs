@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use canopy_client::{Client, ClientError, ErrorClass, PlanReceiver, Refusal, ServerAddress};
+use canopy_client::{ClientError, ErrorClass, PlanReceiver, Refusal};
 use canopy_planner::Watch;
 use canopy_proto::v1::{PlanReply, PlanRequest, Progress};
-use canopy_service::{Limits, Outcome, PlanService, ServiceError, SocketPath};
+use canopy_service::{Limits, Outcome, PlanService, ServiceError};
 use canopy_store::StoreError;
 use canopy_topology::Rate;
 use canopy_wire::Code;
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Deadline};
-use crate::connection::CallError;
+use crate::connection::{CallError, is_served};
 use crate::exit::{Failure, words};
 use crate::messages::detail;
 use crate::refused;
@@ -88,14 +88,6 @@ fn hand_over(mut reply: PlanReply, receiver: &mut dyn PlanReceiver) -> Result<Pl
         receiver.content(position, &content).map_err(ClientError::Write)?;
     }
     Ok(reply)
-}
-
-/// Whether a server answers on the socket of the folder.
-pub(crate) async fn is_served(folder: &Path) -> bool {
-    match SocketPath::of(folder) {
-        Ok(socket) => Client::connect(&ServerAddress::unix(socket.path())).await.is_ok(),
-        Err(_) => false,
-    }
 }
 
 fn held(folder: &Path) -> Failure {

@@ -1,11 +1,11 @@
 //! A server on a data folder: run in this process, or shared with the process that runs one there already.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use canopy_client::{Client, ServerAddress};
 #[cfg(feature = "embedded")]
 use canopy_server::EmbeddedServer;
-use canopy_service::{SocketPath, data_dir_default};
+use canopy_service::SocketPath;
 
 use crate::exit::Failure;
 use crate::messages::detail;
@@ -29,11 +29,9 @@ pub(super) enum Host {
 }
 
 impl Folder {
-    /// The folder given, else the user's.
-    pub(super) fn new(path: Option<PathBuf>) -> Result<Self, Failure> {
-        let given = path.filter(|path| !path.as_os_str().is_empty());
-        let path = given.map_or_else(data_dir_default, Ok).map_err(|error| Failure::input(error.to_string()))?;
-        Ok(Self { path })
+    /// The folder at this path.
+    pub(super) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
     }
 
     /// Whether another process runs a server on the folder.
@@ -173,7 +171,7 @@ mod tests {
     async fn patience_with_a_held_folder_ends() {
         let directory = tempfile::tempdir().unwrap();
         let _held = open_store(directory.path()).unwrap();
-        let folder = Folder::new(Some(directory.path().to_owned())).unwrap();
+        let folder = Folder::at(directory.path());
         let before = Instant::now();
         let failure = folder.open().await.unwrap_err();
         assert!(before.elapsed() >= PATIENCE);
@@ -183,7 +181,7 @@ mod tests {
     #[tokio::test]
     async fn a_folder_that_cannot_be_made_is_refused_at_once() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let folder = Folder::new(Some(file.path().join("data"))).unwrap();
+        let folder = Folder::at(&file.path().join("data"));
         assert!(folder.open().await.is_err());
     }
 }
