@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use canopy_plan::PlanFile;
 use canopy_planner::{
@@ -129,7 +129,8 @@ impl PlanService {
         if prepared.memory_bytes > self.limits.memory_bytes {
             return Err(ServiceError::Memory { needed: prepared.memory_bytes, limit: self.limits.memory_bytes });
         }
-        let case = Case { request: &request, prepared: &prepared, stop, watch, started };
+        let canonical_ms = clock::millis_since(started);
+        let case = Case { request: &request, prepared: &prepared, stop, watch, canonical_ms };
         let opened = open_store(&self.folder)?;
         if !ignores_faults && !opened.space(Space::Faults).keys(None, 1)?.is_empty() {
             return Ok(Outcome::NeedsServer(ServerReason::KnownFaults));
@@ -252,7 +253,7 @@ struct Case<'a> {
     prepared: &'a Prepared,
     stop: &'a dyn Stop,
     watch: &'a dyn Watch,
-    started: Instant,
+    canonical_ms: f64,
 }
 
 impl<'a> Case<'a> {
@@ -261,11 +262,10 @@ impl<'a> Case<'a> {
     }
 
     fn answer(&self, plan: Arc<StoredPlan>, is_hit: bool, timings: Timings) -> Answer {
-        let planning_ms = timings.bound_ms + timings.synthesis_ms + timings.check_ms + timings.lower_ms;
         Answer {
             plan,
             is_hit,
-            canonical_ms: (clock::millis_since(self.started) - planning_ms).max(0.0),
+            canonical_ms: self.canonical_ms,
             timings,
             warnings: self.prepared.warnings.clone(),
             puncture: self.prepared.puncture.clone(),
