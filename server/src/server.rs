@@ -52,13 +52,12 @@ use crate::rpc::shared::store_check::AllSpaces;
 use crate::rpc::{PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket;
 use crate::store::receipts::{ReceiptOptions, Receipts};
+use crate::store::schedules::ScheduleOptions;
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{Others, Space, Store, StoreError, Upkeep};
 use crate::tasks::{self, Task};
 use crate::uploads::UploadBudget;
 
-/// Stored schedules may take this fraction of the limit for plans, in addition to it.
-const SCHEDULES_SHARE: u64 = 4;
 /// Longest time that a drain waits for plans without callers. New callers are refused meanwhile, and the next server
 /// makes those plans.
 const UNATTENDED_MAX: Duration = Duration::from_secs(1);
@@ -158,8 +157,8 @@ impl Server {
     /// The options contradict each other, the data directory is in use or of a newer version, or an address is taken.
     pub async fn build(options: Options) -> Result<Self, StartError> {
         Self::assemble(options, |options, schedules| {
-            let bytes_max = options.store_bytes_max / SCHEDULES_SHARE;
-            Arc::new(Pipeline::keeping(options.limits, schedules, bytes_max))
+            let beside = ScheduleOptions::beside(options.store_bytes_max, options.limits);
+            Arc::new(Pipeline::keeping(schedules, beside))
         })
         .await
     }
@@ -194,7 +193,7 @@ impl Server {
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
         let planner = planner(&options, space(Space::Schedules));
         let jobs =
-            jobs_of(&options, (&opened, others.as_ref()), (store, planner), (&accounts, &credentials.access), &metrics)
+            jobs_of(&options, &opened, others.as_ref(), (store, planner), (&accounts, &credentials.access), &metrics)
                 .await?;
         let replanner = {
             let bases = Bases::new(topologies.clone(), options.limits);

@@ -27,6 +27,11 @@ struct Asked {
     topology: Vec<u8>,
 }
 
+/// Everything that is kept of a request with its plan.
+pub fn kept(order: &Order, prepared: &Prepared) -> canopy_store::Request {
+    canopy_store::Request { whole: request(order), asked: encode(order, prepared) }
+}
+
 /// What is kept of an order whose plan is stored; empty for one that is too long, or that nothing is to be planned ahead of.
 pub fn encode(order: &Order, prepared: &Prepared) -> Vec<u8> {
     let is_alone = order.joint.is_none();
@@ -106,7 +111,7 @@ mod tests {
         TopologyInput::Expression(text.to_owned())
     }
 
-    fn kept(order: &Order) -> Vec<u8> {
+    fn written(order: &Order) -> Vec<u8> {
         encode(order, &Planner::new(LIMITS).prepare(order, &Never).unwrap())
     }
 
@@ -114,19 +119,19 @@ mod tests {
     fn short_requests_are_kept_whole_and_long_topologies_by_their_keys() {
         let none = |_: &PlanKey| None;
         let short = order(expression("ring:6"), vec![0, 1, 2]);
-        assert_eq!(decode(&kept(&short), none), Some(short));
+        assert_eq!(decode(&written(&short), none), Some(short));
 
         let topology = generate("torus:8x8", &LIMITS).unwrap();
         let content: Bytes = to_json(&topology).into();
         assert!(content.len() > BYTES_MAX);
         let source = TopologyInput::Document { kind: Some(FileKind::Own(DocumentFormat::Json)), content };
         let long = order(source.clone(), Vec::new());
-        let asked = kept(&long);
+        let asked = written(&long);
         assert!(!asked.is_empty() && asked.len() < 1000, "{} bytes", asked.len());
         assert_eq!(decode(&asked, none), None, "nobody has put it there");
         let text: Bytes = to_json(&topology).into();
         assert_eq!(decode(&asked, |_| Some(text)), Some(long));
-        assert!(kept(&order(source, vec![0, 1, 2])).is_empty(), "what was planned on is a part of it");
+        assert!(written(&order(source, vec![0, 1, 2])).is_empty(), "what was planned on is a part of it");
     }
 
     #[test]
@@ -137,9 +142,9 @@ mod tests {
             Order { faults: vec![fault], ..sound.clone() },
             Order { algorithm: canopy_synth::Algorithm::Direct, ..sound.clone() },
         ] {
-            assert!(kept(&order).is_empty(), "{order:?}");
+            assert!(written(&order).is_empty(), "{order:?}");
         }
-        let asked = kept(&sound);
+        let asked = written(&sound);
         for end in 0..asked.len() {
             assert!(decode(&asked[..end], |_| None).is_none(), "cut at {end}");
         }

@@ -1,4 +1,4 @@
-//! Where the data folder of a user is, and the Unix socket of a server on it.
+//! The place of a user's data folder, and the Unix socket of a server on it.
 //!
 //! A socket's address holds only some hundred bytes of path. Where a data folder's path is longer, or no UTF-8, the
 //! socket is reached through an open handle of the folder instead (Linux).

@@ -15,4 +15,4 @@ mod turns;
 pub use folder::{NoHome, SocketPath, data_dir_default, socket_path};
 pub use limits::{Limits, LimitsError};
 pub use machine::Memory;
-pub use planning::{Answer, Outcome, PlanService, ServerReason, ServiceError};
+pub use planning::{Answer, NOT_STORED, Outcome, PlanService, ServerReason, ServiceError, not_stored};

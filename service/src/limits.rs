@@ -1,4 +1,4 @@
-//! What planning may take, as the environment of the process says it: the variables of a server's settings.
+//! Limits of planning, read from the environment: the variables of a server's settings.
 
 use std::env;
 use std::str::FromStr;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use canopy_plan::PlanFile;
 use canopy_planner::{
-    Clock, Context, PlanError, PlanKey, Planned, Planner, Prepared, Puncture, Recalled, Request, RequestKey,
-    ScheduleKey, Schedules, Timings, Warning, Watch, chain,
+    Context, PlanError, PlanKey, Planned, Planner, Prepared, Puncture, Recalled, Request, RequestKey, ScheduleKey,
+    Schedules, Timings, Warning, Watch, chain,
 };
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
@@ -26,16 +26,10 @@ use parking_lot::Mutex;
 
 use crate::asked;
 use crate::limits::Limits;
-use crate::turns::Turn;
+use crate::turns::{PAUSE, Turn};
 
-/// Stored schedules may take this fraction of the limit for plans, in addition to it.
-const SCHEDULES_SHARE: u64 = 4;
-/// Bytes of schedules that are cached in memory, roughly.
-const SCHEDULES_MEMORY_BYTES: u64 = 128 << 20;
 /// Longest wait for another process that has the folder open when a plan is to be kept.
 const KEEPING_PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// Plans with a data folder.
 #[derive(Debug)]
@@ -213,11 +207,7 @@ impl PlanService {
     }
 
     fn schedules(&self, opened: &Opened) -> StoredSchedules {
-        let options = ScheduleOptions {
-            bytes_max: self.limits.store_bytes / SCHEDULES_SHARE,
-            memory_bytes_max: SCHEDULES_MEMORY_BYTES,
-            limits: self.limits.topology,
-        };
+        let options = ScheduleOptions::beside(self.limits.store_bytes, self.limits.topology);
         StoredSchedules::new(Arc::clone(opened.space(Space::Schedules)), options)
     }
 }
@@ -258,7 +248,7 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn context(&self, schedules: &'a dyn Schedules) -> Context<'a> {
-        Context { stop: self.stop, watch: self.watch, clock: &SinceStart, schedules }
+        Context { stop: self.stop, watch: self.watch, clock: &clock::elapsed_millis, schedules }
     }
 
     fn answer(&self, plan: Arc<StoredPlan>, is_hit: bool, timings: Timings) -> Answer {
@@ -282,11 +272,19 @@ impl<'a> Case<'a> {
     }
 }
 
+/// Code of the warning that a plan is not kept.
+pub const NOT_STORED: &str = "NOT_STORED";
+
+/// The warning that a plan is not kept.
+pub fn not_stored() -> Warning {
+    Warning::new(NOT_STORED, "the plan could not be stored; the next request computes it again".to_owned())
+}
+
 impl Answer {
     /// Keeps the plan. A folder that takes nothing costs a search next time, not the answer.
     fn keep(&mut self, case: &Case<'_>, records: &Records, durability: Durability) {
         let Case { request, prepared, .. } = case;
-        let asked = canopy_store::Request { whole: asked::request(request), asked: asked::encode(request, prepared) };
+        let asked = asked::kept(request, prepared);
         if let Err(error) = records.put_asked(&prepared.key, &self.plan, asked, durability) {
             self.note_not_stored(&error);
         }
@@ -294,26 +292,17 @@ impl Answer {
 
     fn note_not_stored(&mut self, error: &StoreError) {
         tracing::error!(plan = self.plan.plan.id, error = chain(error), "a plan could not be stored");
-        let text = "the plan could not be stored; the next request computes it again";
-        self.warnings.push(Warning::new("NOT_STORED", text.to_owned()));
+        self.warnings.push(not_stored());
     }
 
     /// The reply of a server with the same answer, files included.
     pub fn reply(&self) -> v1::PlanReply {
         let cache = if self.is_hit { v1::CacheOutcome::Hit } else { v1::CacheOutcome::Miss };
-        let Timings { bound_ms, synthesis_ms, check_ms, lower_ms } = self.timings;
         let warnings: Vec<Warning> = self.plan.warnings.iter().chain(&self.warnings).cloned().collect();
         v1::PlanReply {
             plan: Some(self.plan.plan.clone()),
             cache: cache.into(),
-            timings: Some(v1::Timings {
-                canonical: self.canonical_ms,
-                bound: bound_ms,
-                synthesis: synthesis_ms,
-                check: check_ms,
-                lower: lower_ms,
-                ..v1::Timings::default()
-            }),
+            timings: Some(v1::Timings { canonical: self.canonical_ms, ..wire::timings(self.timings) }),
             warnings: wire::warnings(&warnings),
             fallback: None,
             puncture: self.puncture.as_deref().map(wire::puncture),
@@ -353,15 +342,6 @@ impl Schedules for Shelf<'_> {
         if let Ok(opened) = open_store(&self.service.folder) {
             self.service.schedules(&opened).quarantine(key);
         }
-    }
-}
-
-/// Milliseconds since the clock was first asked.
-struct SinceStart;
-
-impl Clock for SinceStart {
-    fn now_ms(&self) -> f64 {
-        clock::elapsed_millis()
     }
 }
 

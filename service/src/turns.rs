@@ -14,8 +14,8 @@ use canopy_synth::Stop;
 
 /// Folder of the locked files in a data folder.
 const MAKING: &str = "making";
-/// Pause between two attempts to lock a file.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Pause between two attempts at what another process holds.
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
 /// The right to search for a plan, until it is dropped.
 #[derive(Debug)]

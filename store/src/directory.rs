@@ -89,14 +89,15 @@ pub fn pending_migration(directory: &Path) -> Result<Option<Pending>, StoreError
 /// # Errors
 /// [`StoreError::OldRedb`] when the records are inside the database; otherwise as [`open_store`].
 pub fn convert_from_redb(directory: &Path) -> Result<Option<PathBuf>, StoreError> {
-    let _lock = lock_directory(directory)?;
+    // Before the lock, which would make the directory.
     if !is_of_redb(directory) {
         return Ok(None);
     }
+    let _lock = lock_directory(directory)?;
     let versions = records_versions(directory).map_err(io_error(directory, "listing its files"))?;
-    let Some(_) = versions.into_iter().max().filter(|version| *version >= FILED_SINCE) else {
-        return Err(StoreError::OldRedb { directory: directory.display().to_string(), version: FILED_SINCE - 1 });
-    };
+    if versions.into_iter().max().is_none_or(|version| version < FILED_SINCE) {
+        return Err(StoreError::OldRedb { directory: directory.display().to_string() });
+    }
     let converted = directory.join(REDB_CONVERTED);
     fs::rename(directory.join(REDB), &converted).map_err(io_error(directory, "renaming its database"))?;
     Ok(Some(converted))

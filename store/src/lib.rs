@@ -237,10 +237,10 @@ pub enum StoreError {
     )]
     OfRedb { directory: String },
     #[error(
-        "the plans of {directory} are inside a redb database of schema version {version}, which is no longer read; \
-         start the release before this one on it once, then run `canopyd migrate`"
+        "the plans of {directory} are inside a redb database, which is no longer read; start the release before this one \
+         on it once, then run `canopyd migrate`"
     )]
-    OldRedb { directory: String, version: u32 },
+    OldRedb { directory: String },
     #[error("the plan was made, but could not be stored; ask again, and it is made anew")]
     Unkept,
     #[error("the store in {directory} takes nothing until its disk does; it is opened again by itself: {reason}")]

@@ -31,6 +31,23 @@ pub struct ScheduleOptions {
     pub limits: TopologyLimits,
 }
 
+impl ScheduleOptions {
+    /// Usual limit of the memory, in bytes, roughly.
+    pub const MEMORY_BYTES: u64 = 128 << 20;
+    /// Schedules may take this fraction of the limit for plans, in addition to it.
+    const SHARE: u64 = 4;
+
+    /// So many bytes on the disk, and the usual limit of the memory.
+    pub const fn of(bytes_max: u64, limits: TopologyLimits) -> Self {
+        Self { bytes_max, memory_bytes_max: Self::MEMORY_BYTES, limits }
+    }
+
+    /// The same beside plans that may take so many bytes.
+    pub const fn beside(plans_bytes_max: u64, limits: TopologyLimits) -> Self {
+        Self::of(plans_bytes_max / Self::SHARE, limits)
+    }
+}
+
 /// Schedules in a store, and those used lately in memory.
 pub struct StoredSchedules {
     store: Arc<dyn Store>,

@@ -129,6 +129,14 @@ fn a_directory_of_redb_without_files_of_records_is_left_alone() {
 }
 
 #[test]
+fn a_directory_that_is_not_there_is_not_made_to_be_converted() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing");
+    assert_eq!(convert_from_redb(&missing).unwrap(), None);
+    assert!(!missing.exists());
+}
+
+#[test]
 fn spaces_are_apart_and_all_there_after_reopening() {
     let directory = tempfile::tempdir().unwrap();
     let opened = open_all(directory.path());

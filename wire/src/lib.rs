@@ -26,7 +26,7 @@ pub use groups::{StatedJob, StatedRunning, job, running_jobs};
 pub use losses::{LossError, in_words, loss, loss_read, loss_written, on_the_wire as loss_on_the_wire};
 pub use plan::{
     bits, bounded, certificate, collective as collective_on_the_wire, collective_of_wire, parts_of_wire, plan,
-    plan_header, puncture, timestamp, topology_summary, warnings, warnings_read,
+    plan_header, puncture, timestamp, timings, topology_summary, warnings, warnings_read,
 };
 pub use plan_request::{
     ALPHA_NS_MAX, FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, each_once,

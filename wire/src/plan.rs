@@ -3,7 +3,7 @@
 use canopy_plan::PlanFile;
 use canopy_planner::{
     Bounds, File, HashKind, JointSummary, PLANNER_CLASS, Planned, Prepared, Puncture, Rejection, Request, ScheduleKey,
-    TopologyKey, Warning,
+    Timings, TopologyKey, Warning,
 };
 use canopy_proto::v1;
 use canopy_schedule::{
@@ -18,6 +18,12 @@ use crate::digest::sha256_hex;
 use crate::formats::format_on_the_wire;
 use crate::losses;
 use crate::request::{form_on_the_wire, slots_on_the_wire};
+
+/// Times of the stages of planning; those of a job are the caller's to add.
+pub fn timings(planned: Timings) -> v1::Timings {
+    let Timings { bound_ms, synthesis_ms, check_ms, lower_ms } = planned;
+    v1::Timings { bound: bound_ms, synthesis: synthesis_ms, check: check_ms, lower: lower_ms, ..v1::Timings::default() }
+}
 
 /// A plan with all its artifacts. The server adds the owner.
 pub fn plan(request: &Request, planned: Planned) -> v1::Plan {

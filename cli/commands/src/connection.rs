@@ -16,6 +16,7 @@ use crate::request;
 use shown::ShownArgs;
 
 use folder::Folder;
+pub(crate) use folder::{PATIENCE, held};
 
 /// Most servers on the data folder that may end under a request before it gives up.
 const LOSSES_MAX: u32 = 8;

@@ -53,11 +53,10 @@ pub(crate) const INNER: [&str; 4] = ["run-rank", "run-host", "lab-inside", "lab-
 /// The failure to find the command, unless `canopy-tools` runs it; `None` for words that are no command there either.
 pub(crate) fn command(name: &str) -> Option<Failure> {
     let is_known = COMMANDS.iter().any(|(known, _)| *known == name) || INNER.contains(&name);
-    is_known.then(|| run_instead().unwrap_or_else(|| not_installed(name)))
+    is_known.then(|| part(name))
 }
 
-/// The failure to find a part of a command, unless `canopy-tools` runs the command. Nothing must have been done yet.
-#[cfg(not(feature = "tools"))]
+/// The failure to find a command or a part of one, unless `canopy-tools` runs it. Nothing must have been done yet.
 pub(crate) fn part(name: &str) -> Failure {
     run_instead().unwrap_or_else(|| not_installed(name))
 }

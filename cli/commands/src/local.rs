@@ -10,25 +10,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use canopy_client::{ClientError, ErrorClass, PlanReceiver, Refusal};
+use canopy_client::{ClientError, PlanReceiver};
 use canopy_planner::Watch;
 use canopy_proto::v1::{PlanReply, PlanRequest, Progress};
 use canopy_service::{Limits, Outcome, PlanService, ServiceError};
 use canopy_store::StoreError;
 use canopy_topology::Rate;
-use canopy_wire::Code;
+use canopy_wire::{Code, Detail, Refusal};
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Deadline};
-use crate::connection::{CallError, is_served};
+use crate::connection::{CallError, PATIENCE, held, is_served};
 use crate::exit::{Failure, words};
 use crate::messages::detail;
 use crate::refused;
 
 /// Longest time for a plan where none is stated, as of a server.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Longest wait for a process that has the folder open.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two looks at the folder.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Time between two reports of progress.
@@ -90,32 +88,23 @@ fn hand_over(mut reply: PlanReply, receiver: &mut dyn PlanReceiver) -> Result<Pl
     Ok(reply)
 }
 
-fn held(folder: &Path) -> Failure {
-    let message = format!("the data folder {} is held by a process that does not answer", folder.display());
-    Failure::new(ErrorClass::Busy, message).help("try again, or name another folder with `--data-dir`")
-}
-
 fn refuse_to_start(error: &io::Error) -> CallError {
     CallError::Here(Failure::fault(format!("cannot start a thread: {error}")))
 }
 
 /// An error of planning as a server tells it.
 fn in_words_of_a_server(folder: &Path, error: ServiceError, stage: &str, limit: Duration) -> CallError {
-    let refused = |code: Code, reason: &str, message: String, subject: Option<&str>| {
-        let violations = subject.map(|subject| (subject.to_owned(), message.clone())).into_iter().collect();
-        ClientError::Refused(Box::new(Refusal::new(code.into(), Some(reason.to_owned()), message, violations, None)))
-    };
     CallError::Server(match error {
         ServiceError::Request(error) => refused::of_request(&error),
         // Nobody but the deadline stops it while somebody waits.
         ServiceError::Plan(error) if error.is_cancellation() => {
             let deadline_ms = limit.as_millis();
             let message = format!("deadline exceeded ({deadline_ms} ms) in stage `{stage}`; allow more time");
-            refused(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", message, None)
+            refused::in_words(&Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None), &message)
         }
         ServiceError::Plan(error) => refused::of_plan(&error),
         ServiceError::Memory { .. } => {
-            refused(Code::ResourceExhausted, "MEMORY_BUDGET", error.to_string(), Some("topology"))
+            refused::in_words(&Refusal::limit("MEMORY_BUDGET", "topology"), &error.to_string())
         }
         ServiceError::Store(error) => {
             let message = format!("cannot use the data folder {}: {}", folder.display(), words(&error));

@@ -1,24 +1,22 @@
 //! Refusals of plans that are made in this process: callers are told what a server would tell them.
 
-use std::error::Error;
-
 use canopy_client::{ClientError, Refusal as Told};
 use canopy_planner::{PlanError, chain};
 use canopy_wire::{Refusal, RequestError, in_short, plan_refusal, request_refusal};
 
 /// Tells why a request is not planned.
 pub(crate) fn of_plan(error: &PlanError) -> ClientError {
-    told(&plan_refusal(error), error)
+    in_words(&plan_refusal(error), &chain(error))
 }
 
 /// Tells why a request is refused for its form.
 pub(crate) fn of_request(error: &RequestError) -> ClientError {
-    told(&request_refusal(error), error)
+    in_words(&request_refusal(error), &chain(error))
 }
 
-/// A refusal in the words of the error, as a client reads it from a server's status.
-fn told(refusal: &Refusal, error: &dyn Error) -> ClientError {
-    let message = in_short(&chain(error));
+/// Tells a refusal in these words, as a client reads it from a server's status.
+pub(crate) fn in_words(refusal: &Refusal, words: &str) -> ClientError {
+    let message = in_short(words);
     let violations = refusal.violations(&message);
     let reason = Some(refusal.reason.to_string());
     let told = Told::new(refusal.code.into(), reason, message, violations, refusal.retry_after());

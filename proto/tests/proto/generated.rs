@@ -39,7 +39,7 @@ fn what_is_generated_is_what_the_sources_say() {
     let descriptors = protox::compile(SOURCES, [package]).unwrap();
     fs::write(made.path().join("canopy_v1_descriptors.bin"), descriptors.encode_to_vec()).unwrap();
     // `Bytes` instead of `Vec<u8>`: pieces of an artifact share its memory.
-    // Whoever only reads messages compiles neither side of the calls.
+    // A crate that only reads messages compiles neither side of the calls.
     let code = tonic_prost_build::configure()
         .client_mod_attribute(".", "#[cfg(feature = \"client\")]")
         .server_mod_attribute(".", "#[cfg(feature = \"server\")]")

@@ -172,9 +172,6 @@ pub(crate) enum JobState {
     Done(Outcome),
 }
 
-/// The warning on a plan that could not be stored.
-pub(crate) const NOT_STORED: &str = "NOT_STORED";
-
 /// How a job ended.
 pub(crate) type Outcome = Result<Delivery, Arc<PlanFailure>>;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use canopy_planner::{Clock, Context, Planned, Recalled, Request as Order, ScheduleKey};
+use canopy_planner::{Context, Planned, Recalled, Request as Order, ScheduleKey};
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
 use canopy_wire as wire;
@@ -14,9 +14,6 @@ use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::store::schedules::{ScheduleOptions, StoredSchedules};
 use crate::store::{MemoryStore, Store, StoreError};
 
-/// Bytes of the schedules of shapes that are kept in memory, roughly.
-const SCHEDULES_MEMORY_BYTES: u64 = 128 << 20;
-
 /// Plans with canopy's own libraries.
 #[derive(Debug)]
 pub struct Pipeline {
@@ -27,27 +24,18 @@ pub struct Pipeline {
 impl Pipeline {
     /// A planner for topologies within these limits that keeps schedules as long as it lives.
     pub fn new(limits: TopologyLimits) -> Self {
-        Self::keeping(limits, Arc::new(MemoryStore::default()), SCHEDULES_MEMORY_BYTES)
+        let in_memory = ScheduleOptions::of(ScheduleOptions::MEMORY_BYTES, limits);
+        Self::keeping(Arc::new(MemoryStore::default()), in_memory)
     }
 
-    /// The same that keeps up to so many bytes of schedules in a store.
-    pub fn keeping(limits: TopologyLimits, schedules: Arc<dyn Store>, bytes_max: u64) -> Self {
-        let options = ScheduleOptions { bytes_max, memory_bytes_max: SCHEDULES_MEMORY_BYTES, limits };
+    /// A planner that keeps schedules in a store.
+    pub fn keeping(schedules: Arc<dyn Store>, options: ScheduleOptions) -> Self {
         let schedules = StoredSchedules::new(schedules, options);
-        Self { planner: canopy_planner::Planner::new(limits), schedules }
+        Self { planner: canopy_planner::Planner::new(options.limits), schedules }
     }
 
     fn context<'a>(&'a self, stop: &'a dyn Stop, watch: &'a dyn Watch) -> Context<'a> {
-        Context { stop, watch, clock: &SinceStart, schedules: &self.schedules }
-    }
-}
-
-/// Milliseconds since the clock was first asked.
-struct SinceStart;
-
-impl Clock for SinceStart {
-    fn now_ms(&self) -> f64 {
-        clock::elapsed_millis()
+        Context { stop, watch, clock: &clock::elapsed_millis, schedules: &self.schedules }
     }
 }
 

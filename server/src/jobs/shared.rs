@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use canopy_database::{JobNow, JobState};
 use canopy_planner::{PlanKey, Warning, chain};
+use canopy_service::NOT_STORED;
 use canopy_synth::Stop as _;
 use canopy_wire::{Entry, StoredPlan};
 
-use super::job::{Awaited, Cache, Delivery, Job, NOT_STORED, Outcome, Read, Status};
+use super::job::{Awaited, Cache, Delivery, Job, Outcome, Read, Status};
 use super::planner::Produced;
 use super::slices::decode_answer;
 use super::table::words::{Success, decode_report};

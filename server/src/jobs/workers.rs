@@ -439,7 +439,7 @@ impl Jobs {
 
     /// What a plan was asked for by, to be kept with it.
     pub(super) fn request_of(&self, job: &Job, read: &Read) -> Request {
-        Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) }
+        asked::kept(&job.order, &read.prepared)
     }
 
     /// The stored plan. A store that fails costs a computation, not the answer.

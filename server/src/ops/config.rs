@@ -269,7 +269,21 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 
 #[cfg(test)]
 mod tests {
+    use canopy_service::Limits;
+
     use super::*;
+
+    /// A command plans by itself or by a server inside it, within the same limits.
+    #[test]
+    fn limits_are_those_of_a_process_without_a_server() {
+        let folder = PathBuf::from("/tmp/x");
+        let Options { limits, store_bytes_max, job_memory_bytes_max, .. } = Options::embedded_as_told(folder).unwrap();
+        let alone = Limits::of_environment().unwrap();
+        assert_eq!(
+            alone,
+            Limits { topology: limits, store_bytes: store_bytes_max, memory_bytes: job_memory_bytes_max }
+        );
+    }
 
     #[test]
     fn plain_text_stays_on_this_machine_and_is_asked_for() {

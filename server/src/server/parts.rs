@@ -56,7 +56,8 @@ pub(crate) fn connect(address: Address, connections: usize) -> Result<Database, 
 /// What the workers share: the queue beside the table of all servers, or with a journal of its own.
 pub(super) async fn jobs_of(
     options: &Options,
-    (opened, others): (&Opened, Option<&Others>),
+    opened: &Opened,
+    others: Option<&Others>,
     (plans, planner): (Arc<dyn Store>, Arc<dyn Planner>),
     (accounts, access): (&Accounts, &Access),
     metrics: &Metrics,

@@ -1,14 +1,24 @@
 //! A server on a data folder: run in this process, or shared with the process that runs one there already.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use canopy_client::{Client, ServerAddress};
+use canopy_client::{Client, ErrorClass, ServerAddress};
 #[cfg(feature = "embedded")]
 use canopy_server::EmbeddedServer;
 use canopy_service::SocketPath;
 
 use crate::exit::Failure;
 use crate::messages::detail;
+
+/// Longest wait for a process that holds a folder: to listen, to end, or to let go of it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The failure to wait any longer for a process that holds a folder.
+pub(crate) fn held(folder: &Path) -> Failure {
+    let message = format!("the data folder {} is held by a process that does not answer", folder.display());
+    Failure::new(ErrorClass::Busy, message).help("try again, or name another folder with `--data-dir`")
+}
 
 /// A data folder.
 #[derive(Debug)]
@@ -97,12 +107,10 @@ mod embedded {
     use canopy_server::{EmbeddedServer, Options, StartError};
     use tokio::time::{Instant, MissedTickBehavior};
 
-    use super::{Folder, Host};
+    use super::{Folder, Host, PATIENCE, held};
     use crate::exit::{Failure, words};
     use crate::messages::detail;
 
-    /// How long a process that holds the folder may take to listen, or to end.
-    pub(super) const PATIENCE: Duration = Duration::from_secs(10);
     /// Pause between two looks at the folder.
     const PAUSE: Duration = Duration::from_millis(25);
 
@@ -133,9 +141,7 @@ mod embedded {
                 return Ok(joined);
             }
             if Instant::now() >= give_up {
-                let message = format!("the data folder {shown} is held by a process that does not answer");
-                let help = "try again, or name another folder with `--data-dir`";
-                return Err(Failure::new(ErrorClass::Busy, message).help(help));
+                return Err(held(&folder.path));
             }
         }
     }
@@ -163,7 +169,6 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::embedded::PATIENCE;
     use super::*;
 
     /// A process that holds the folder, but neither listens nor ends.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use canopy_planner::{Puncture, RequestKey, TenantName, Warning};
 use canopy_schedule::CollectiveKind;
+use canopy_service::{NOT_STORED, not_stored};
 use canopy_wire::Priority;
 
-use super::{Cache, Delivery, Job, JobState, NOT_STORED, Status, Timings};
+use super::{Cache, Delivery, Job, JobState, Status, Timings};
 use crate::failure::PlanFailure;
 
 /// A job as operators see it.
@@ -154,8 +155,7 @@ impl Delivery {
 
     /// The plan could not be stored.
     pub(crate) fn note_not_stored(&mut self) {
-        let text = "the plan could not be stored; the next request computes it again";
-        self.warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+        self.warnings.push(not_stored());
     }
 
     /// The plan without its files, and what goes with it.

@@ -72,18 +72,13 @@ fn reply_of(cache: Cache, timings: &Timings, warnings: &[Warning], puncture: Opt
         Cache::Miss => v1::CacheOutcome::Miss,
         Cache::Joined => v1::CacheOutcome::Joined,
     };
-    let canopy_planner::Timings { bound_ms, synthesis_ms, check_ms, lower_ms } = timings.planned;
     v1::PlanReply {
         plan: None,
         cache: cache.into(),
         timings: Some(v1::Timings {
             queue: timings.queue_ms,
             canonical: timings.canonical_ms,
-            bound: bound_ms,
-            synthesis: synthesis_ms,
-            check: check_ms,
-            lower: lower_ms,
-            ..v1::Timings::default()
+            ..wire::timings(timings.planned)
         }),
         warnings: wire::warnings(warnings),
         fallback: None,

@@ -4,6 +4,7 @@ use canopy_import::FileKind;
 use canopy_plan::{Format, PlanFile, Profile, Target, read_plan, write_plan};
 use canopy_planner::ScheduleKey;
 use canopy_schedule::{Certificate, Shape};
+use canopy_store::schedules::ScheduleOptions;
 use canopy_topology::{DraftLink, DraftNode, NodeIndex, NodeKind, TopologyDocument, TopologyDraft, generate};
 
 use super::*;
@@ -221,7 +222,12 @@ fn a_wrong_plan_costs_a_search_and_is_never_served() {
     let fresh = timeless(made(&Pipeline::new(TopologyLimits::STANDARD), &order));
     for (number, damage) in damages.into_iter().enumerate() {
         let store = Arc::new(MemoryStore::default());
-        let open = || Pipeline::keeping(TopologyLimits::STANDARD, Arc::clone(&store) as Arc<dyn Store>, 1 << 20);
+        let open = || {
+            Pipeline::keeping(
+                Arc::clone(&store) as Arc<dyn Store>,
+                ScheduleOptions::of(1 << 20, TopologyLimits::STANDARD),
+            )
+        };
         made(&open(), &order);
         let key = store.keys(None, 2).unwrap()[0];
         let record = store.get(&key).unwrap().unwrap();
