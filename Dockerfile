@@ -13,6 +13,8 @@ COPY wire wire
 COPY examples examples
 COPY migrations migrations
 COPY database database
+COPY store store
+COPY service service
 COPY server server
 COPY client client
 COPY cli cli
