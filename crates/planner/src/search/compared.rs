@@ -4,7 +4,7 @@
 //! in about a second are simulated at it, and the fastest one is taken; that of the best rate where others are no
 //! faster, and the first of equals. Where it states none, that is done only if latencies count. What cannot be faster,
 //! by its steps or by what its busiest link carries, is not simulated, and not even made where that is known before.
-//! What would take too long to make is named in a note, if it could be faster by a hundredth.
+//! What would take too long to make or to simulate is named in a note, if it could be faster by a ten-thousandth.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -25,7 +25,7 @@ use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::Rate;
 
 use self::rivals::{Field, Rival};
-use self::timer::Timer;
+use self::timer::{Time, Timer};
 use super::fitted::{self, Fitted};
 use super::{Attempt, Case, Search, Source};
 use crate::error::PlanError;
@@ -99,17 +99,17 @@ fn compared(
         }
         let Rival { algorithm, .. } = rival;
         let mut other = search.by(algorithm);
-        let found = faster(&mut other, best.0, timer);
+        let found = against(&mut other, best.0, timer);
         search.take_over(other.record);
         match found {
-            Ok(Some(found)) => {
-                best = found;
+            Ok(Against::Faster(time, fitted)) => {
+                best = (time, *fitted);
                 // The schedule of the best rate has no part in the plan.
                 search.record.schedules.clear();
             }
             Err(PlanError::Stopped) => return Err(PlanError::Stopped),
-            // Slower.
-            Ok(None) => {}
+            Ok(Against::Slower) => {}
+            Ok(Against::TooLarge) => left.push((rival, least_ps)),
             // It has no part in the plan, whose request need not suffer for it: such as one for which a runtime has no
             // room, or a wrong one.
             Err(failure) => search.record.rejections.note(algorithm, &failure, search.case.context.watch),
@@ -138,14 +138,35 @@ fn otherwise(search: &mut Search<'_>, failure: PlanError) -> Result<Fitted, Plan
     fitted.map_err(|other| if matches!(other, PlanError::Stopped) { other } else { failure })
 }
 
-/// A plan that takes less time than this, with its files.
-fn faster(search: &mut Search<'_>, than_ps: u64, timer: &Timer<'_>) -> Result<Option<(u64, Fitted)>, PlanError> {
+/// A rival beside the fastest plan so far.
+enum Against {
+    /// Its time and its plan with the files.
+    Faster(u64, Box<Fitted>),
+    Slower,
+    /// It is not known how long its plan takes.
+    TooLarge,
+}
+
+/// A rival's plan, beside a plan that takes so long.
+fn against(search: &mut Search<'_>, best_ps: u64, timer: &Timer<'_>) -> Result<Against, PlanError> {
     let first = fitted::first(search)?;
-    let Some(time) = timer.time_below(&first, than_ps)? else { return Ok(None) };
+    let time = timer.time_below(&first, best_ps)?;
+    let Time::Less(time_ps) = time else { return Ok(Against::without_time(time)) };
     let fitted = fitted::fitted(search, first)?;
+    if fitted.warning.is_none() {
+        return Ok(Against::Faster(time_ps, Box::new(fitted)));
+    }
     // With fewer trees it is another plan.
-    let time = if fitted.warning.is_none() { Some(time) } else { timer.time_below(&fitted.attempt, than_ps)? };
-    Ok(time.map(|time| (time, fitted)))
+    Ok(match timer.time_below(&fitted.attempt, best_ps)? {
+        Time::Less(time_ps) => Against::Faster(time_ps, Box::new(fitted)),
+        time => Against::without_time(time),
+    })
+}
+
+impl Against {
+    fn without_time(time: Time) -> Self {
+        if time == Time::Unknown { Self::TooLarge } else { Self::Slower }
+    }
 }
 
 /// What is planned where a runtime can not have the plan of the best rate, if the request leaves the choice to the

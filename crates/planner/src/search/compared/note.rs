@@ -5,7 +5,7 @@ use crate::planned::Warning;
 use crate::search::Case;
 
 /// A plan that is not compared is named if it could be faster by one part in so many.
-const PART: u64 = 100;
+const PART: u64 = 10_000;
 
 /// That no plan of a field was compared, as this one is too large to simulate; nothing where the size of messages is not stated.
 pub(super) fn of_all(case: &Case<'_>, field: &Field) -> Option<Warning> {

@@ -15,6 +15,17 @@ use crate::search::{Attempt, Case};
 /// Work of one simulation.
 const WORK_MAX: u64 = 20_000_000;
 
+/// The time of a plan, beside that of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// It is less.
+    Less(u64),
+    /// It is not.
+    NotLess,
+    /// The plan is too large to simulate.
+    Unknown,
+}
+
 /// Tells how long plans take for the messages of a request: on fair links, without barriers.
 pub(super) struct Timer<'a> {
     topology: &'a Topology,
@@ -45,25 +56,28 @@ impl<'a> Timer<'a> {
 
     /// The time of a plan; none where it takes too much work to find.
     pub(super) fn time_ps(&self, attempt: &Attempt) -> Result<Option<u64>, PlanError> {
-        self.time_below(attempt, u64::MAX)
+        Ok(match self.time_below(attempt, u64::MAX)? {
+            Time::Less(time_ps) => Some(time_ps),
+            Time::NotLess | Time::Unknown => None,
+        })
     }
 
-    /// The time of a plan, if it is less than this. The longest chain of its transfers, and what its busiest link
-    /// carries, may tell without a simulation that it is not.
-    pub(super) fn time_below(&self, attempt: &Attempt, than_ps: u64) -> Result<Option<u64>, PlanError> {
+    /// Compares the time of a plan with another. The longest chain of its transfers, and what its busiest link carries, may
+    /// tell without a simulation that it is not less.
+    pub(super) fn time_below(&self, attempt: &Attempt, than_ps: u64) -> Result<Time, PlanError> {
         if self.alpha_ps().saturating_mul(attempt.verdict.chain_max.into()) >= than_ps {
-            return Ok(None);
+            return Ok(Time::NotLess);
         }
         let is_stopped = || self.stop.is_requested();
         let graph = match &attempt.graph {
             Some(graph) => Cow::Borrowed(graph),
             None => match compile_until(self.topology, &attempt.plan.schedule, &is_stopped) {
                 Ok(graph) => Cow::Owned(graph),
-                Err(error) => return not_compiled(error).map_or(Ok(None), Err),
+                Err(error) => return not_compiled(error).map_or(Ok(Time::Unknown), Err),
             },
         };
         let time = self.simulated_below(&graph, than_ps, &is_stopped);
-        time.or_else(|error| not_simulated(error).map_or(Ok(None), Err))
+        time.or_else(|error| not_simulated(error).map_or(Ok(Time::Unknown), Err))
     }
 
     fn simulated_below(
@@ -71,15 +85,16 @@ impl<'a> Timer<'a> {
         graph: &TransferGraph,
         than_ps: u64,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<u64>, SimulateError> {
+    ) -> Result<Time, SimulateError> {
         let options = SimulateOptions { alpha: self.alpha, ..SimulateOptions::usual(self.size_bytes, WORK_MAX) };
-        if graph.transfers.len() > TRANSFERS_MAX
-            || bandwidth_limit_ps(self.topology, graph, &options)?.saturating_add(self.alpha_ps()) >= than_ps
-        {
-            return Ok(None);
+        if bandwidth_limit_ps(self.topology, graph, &options)?.saturating_add(self.alpha_ps()) >= than_ps {
+            return Ok(Time::NotLess);
+        }
+        if graph.transfers.len() > TRANSFERS_MAX {
+            return Ok(Time::Unknown);
         }
         let time = simulate(self.topology, graph, &options, is_stopped)?.time_ps;
-        Ok((time < than_ps).then_some(time))
+        Ok(if time < than_ps { Time::Less(time) } else { Time::NotLess })
     }
 }
 
