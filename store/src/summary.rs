@@ -75,6 +75,9 @@ pub struct PlanSummary {
     /// Formats of its files by their numbers on the wire, in rising order, each once.
     #[prost(int32, repeated, tag = "21")]
     pub formats: Vec<i32>,
+    /// What was broken or slow in its network, in words.
+    #[prost(string, tag = "22")]
+    pub without: String,
 }
 
 /// What a plan says that it does, laid out as `canopy.v1.CollectiveSpec`.
@@ -120,6 +123,7 @@ impl PlanSummary {
             schedules: schedules.map(|key| key.as_bytes().to_vec()).collect(),
             asked: Vec::new(),
             network: plan.network.clone(),
+            without: plan.without.clone(),
             formats: plan.artifacts.iter().map(|file| file.format).collect::<BTreeSet<_>>().into_iter().collect(),
         }
     }
@@ -161,7 +165,8 @@ impl PlanSummary {
         Self { created_ms, last_used_ms, hits, pinned, stood_in_for, asked, ..self.clone() }
     }
 
-    /// Whether both are of the same record, whatever its history. Summaries of 0.1.0 lack the network and the formats.
+    /// Whether both are of the same record, whatever its history. Summaries of 0.1.0 lack the network, its
+    /// faults and the formats.
     pub fn describes_same_as(&self, other: &Self) -> bool {
         let bare = |summary: &Self| Self {
             created_ms: 0,
@@ -171,6 +176,7 @@ impl PlanSummary {
             stood_in_for: Vec::new(),
             asked: Vec::new(),
             network: String::new(),
+            without: String::new(),
             formats: Vec::new(),
             ..summary.clone()
         };

@@ -67,8 +67,21 @@ pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
         },
         time_proof: planned.proofs.time_proof.as_ref().map(time_proof),
         network: plan.topology.name().unwrap_or_default().to_owned(),
+        without: planned.puncture.as_deref().map(without).unwrap_or_default(),
         artifacts: planned.files.files.into_iter().map(artifact).collect(),
     }
+}
+
+/// Most faults that a plan names; there may be thousands.
+const NAMED_FAULTS_MAX: usize = 8;
+
+/// The faults of a network in words.
+fn without(Puncture { faults, .. }: &Puncture) -> String {
+    let mut words: Vec<String> = faults.iter().take(NAMED_FAULTS_MAX).map(ToString::to_string).collect();
+    if let Some(more @ 1..) = faults.len().checked_sub(NAMED_FAULTS_MAX) {
+        words.push(format!("{more} more"));
+    }
+    words.join(", ")
 }
 
 fn provenance(request: &Request, planned: &Planned) -> v1::Provenance {

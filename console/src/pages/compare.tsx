@@ -12,6 +12,7 @@ type Side = { plan: Plan; explanation: PlanExplanation; summary: PlanSummary | u
 const ROWS: [string, (side: Side) => string][] = [
   ["Collective", ({ plan }) => collective(plan.collective)],
   ["Network", ({ plan }) => plan.network || plan.topology?.hash.slice(0, 12) || "–"],
+  ["Without", ({ plan }) => plan.without || "–"],
   ["Topology hash", ({ plan }) => plan.topology?.hash.slice(0, 16) ?? "–"],
   ["Ranks", ({ plan }) => count(plan.topology?.ranks ?? 0)],
   ["Algorithm", ({ plan }) => plan.algorithm],

@@ -143,6 +143,7 @@ function One({ lease }: { lease: Lease }) {
           columns={[
             { head: "In use", cell: (plan) => <PlanOf of={plan} /> },
             { head: "For the healthy network", cell: (plan) => <a href={`#/${plan.original}`}><code>{short(plan.original)}</code></a> },
+            { head: "Goes around", cell: (plan) => plan.faults.join(", ") || "nothing" },
             { head: "Surviving ranks", cell: (plan) => plan.survivors.length || "all", number: true },
             { head: "Problem", cell: (plan) => plan.error?.message ?? "–" },
           ]} />

@@ -63,6 +63,7 @@ function Summary({ plan, explanation, summary, again }: { plan: Plan; explanatio
           ["Collective", collective(plan.collective)],
           ["Algorithm", plan.algorithm],
           ["Network", plan.network || plan.family],
+          ["Without", plan.without || undefined],
           ["Trees, paths or sends", count(plan.trees)],
           ["Chunks of each share", count(plan.chunksPerRank)],
           ["Steps or greatest depth", count(plan.steps)],

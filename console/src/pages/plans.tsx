@@ -34,7 +34,7 @@ export function PlansPage({ route }: { route: Route }) {
                 { head: "Compare", cell: (plan) => <input type="checkbox" aria-label={`Compare ${short(plan.id)}`} checked={chosen.includes(plan.id)} onChange={() => choose(plan.id)} /> },
                 { head: "Plan", by: "id", cell: (plan) => <><a href={`#/${plan.id}`}><code>{short(plan.id)}</code></a>{plan.supersededBy && <Badge tone="warn">provisional</Badge>}</> },
                 { head: "Collective", by: "collective", cell: (plan) => collective(plan.collective) },
-                { head: "Network", by: "network", cell: (plan) => plan.network || <code>{plan.topologyHash.slice(0, 12)}</code> },
+                { head: "Network", by: "network", cell: (plan) => <>{plan.network || <code>{plan.topologyHash.slice(0, 12)}</code>}{plan.without && <> without {plan.without}</>}</> },
                 { head: "Ranks", by: "ranks", cell: (plan) => count(plan.ranks), number: true },
                 { head: "Algorithm", by: "algorithm", cell: (plan) => plan.algorithm },
                 { head: "Of optimal", by: "optimality", cell: (plan) => <span title={plan.optimality}>{percent(plan.optimality)}</span>, number: true },

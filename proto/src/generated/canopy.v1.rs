@@ -479,6 +479,10 @@ pub struct Plan {
     /// Name of the network, as its document or expression states it; empty if it has none.
     #[prost(string, tag = "27")]
     pub network: ::prost::alloc::string::String,
+    /// The faults of that network that the plan goes around, such as `link:b0g3-ib`: the first eight, separated by commas,
+    /// and how many more there are. Empty if there were none, and in plans of older versions.
+    #[prost(string, tag = "28")]
+    pub without: ::prost::alloc::string::String,
 }
 /// A plan's part in a joint schedule. Step numbers are common to all its plans: step 3 of one runs at the same time as
 /// step 3 of the others, and no two of them use one link in it.
@@ -2218,6 +2222,9 @@ pub struct PlanSummary {
     /// Formats of its files, each once; empty for plans that were stored before 0.2.0.
     #[prost(enumeration = "OutputFormat", repeated, tag = "17")]
     pub formats: ::prost::alloc::vec::Vec<i32>,
+    /// As `Plan.without`.
+    #[prost(string, tag = "18")]
+    pub without: ::prost::alloc::string::String,
 }
 /// Names a plan.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2237,9 +2244,9 @@ pub struct ListPlansRequest {
     pub page_token: ::prost::alloc::string::String,
     /// `field op value`, joined by AND and OR, negated by NOT, grouped by parentheses; empty for all. NOT binds tighter
     /// than AND, and AND tighter than OR. Quote values that contain white space or parentheses. Fields: `id`, `collective`
-    /// (such as `allgather`), `algorithm`, `topology` (hash), `network`, `ranks`, `optimality` (`num/den`), `size_bytes`,
-    /// `hits`, `pinned`, `tenant`, `created`, `last_used` (RFC 3339). Operators: `=`, `!=`, and `<`, `<=`, `>`, `>=` for
-    /// numbers and times.
+    /// (such as `allgather`), `algorithm`, `topology` (hash), `network`, `without`, `ranks`, `optimality` (`num/den`),
+    /// `size_bytes`, `hits`, `pinned`, `tenant`, `created`, `last_used` (RFC 3339). Operators: `=`, `!=`, and `<`, `<=`,
+    /// `>`, `>=` for numbers and times.
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
     /// Fields separated by commas, each with ` desc` after it for descending order, such as `hits desc, ranks`. Ties are
@@ -8624,6 +8631,9 @@ pub struct LeasedPlan {
     /// For each rank of the current plan: its rank in the lease's request. Empty if no rank is lost.
     #[prost(uint32, repeated, tag = "5")]
     pub survivors: ::prost::alloc::vec::Vec<u32>,
+    /// What the current plan goes around, by the names of the topology, such as `link:b0g3-ib`; empty for the original.
+    #[prost(string, repeated, tag = "6")]
+    pub faults: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A lease to acquire.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -2,6 +2,7 @@
 
 mod watch;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use canopy_client::RequestId;
@@ -10,7 +11,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args;
-use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list, pages};
+use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list, pages, shortened};
 use crate::exit::Failure;
 use crate::output::print_member;
 use crate::stdout::print;
@@ -86,6 +87,9 @@ pub(crate) struct ReleaseArgs {
     common: CommonArgs,
 }
 
+/// Most characters of faults in a table.
+const FAULTS_CHARACTERS_MAX: usize = 24;
+
 #[derive(Serialize)]
 struct Row {
     name: String,
@@ -106,6 +110,9 @@ struct PlanRow {
     error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     survivors: Vec<u32>,
+    /// What the current plan goes around.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<String>,
 }
 
 impl Row {
@@ -116,6 +123,7 @@ impl Row {
             replanning: plan.is_replanning,
             error: plan.error.map(|error| format!("{}: {}", error.reason, error.message)),
             survivors: plan.survivors,
+            faults: plan.faults,
         };
         Self {
             name: lease.name,
@@ -137,13 +145,15 @@ impl Row {
                 Some(current) if *current == plan.original => "original".to_owned(),
                 Some(current) => format!("replanned: {current}"),
             };
+            let around =
+                if plan.faults.is_empty() { String::new() } else { format!(", around {}", plan.faults.join(", ")) };
             let left = if plan.survivors.is_empty() {
                 String::new()
             } else {
                 format!(", {} left", count(plan.survivors.len(), "rank"))
             };
             let goes_on = if plan.replanning { ", and is planned again" } else { "" };
-            lines.push(format!("  {item}  {}  {stands}{left}{goes_on}", plan.original));
+            lines.push(format!("  {item}  {}  {stands}{around}{left}{goes_on}", plan.original));
         }
         lines
     }
@@ -174,11 +184,13 @@ pub(crate) async fn run(command: LeasesCommand) -> Result<(), Failure> {
 
 impl Entry for Row {
     const NAME: &'static str = "leases";
-    const HEADING: &'static [&'static str] = &["LEASE", "JOB", "PLANS", "EXPIRES", "TOPOLOGY"];
+    const HEADING: &'static [&'static str] = &["LEASE", "JOB", "PLANS", "AROUND", "EXPIRES", "TOPOLOGY"];
 
     fn cells(self) -> Vec<String> {
         let standing = self.standing();
-        vec![self.name, self.job, standing, self.expires.unwrap_or_default(), self.topology]
+        let around: BTreeSet<&str> = self.plans.iter().flat_map(|plan| &plan.faults).map(String::as_str).collect();
+        let around = shortened(&Vec::from_iter(around).join(", "), FAULTS_CHARACTERS_MAX);
+        vec![self.name, self.job, standing, around, self.expires.unwrap_or_default(), self.topology]
     }
 }
 

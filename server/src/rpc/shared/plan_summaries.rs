@@ -29,6 +29,7 @@ pub(in crate::rpc) const FIELDS: &[Field<PlanSummary>] = &[
     Field { name: "algorithm", kind: Kind::Text(|plan| plan.algorithm.clone()) },
     Field { name: "topology", kind: Kind::Text(|plan| plan.topology_hash.clone()) },
     Field { name: "network", kind: Kind::Text(|plan| plan.network.clone()) },
+    Field { name: "without", kind: Kind::Text(|plan| plan.without.clone()) },
     Field { name: "ranks", kind: Kind::Number(|plan| plan.ranks.into()) },
     Field { name: "optimality", kind: Kind::Ratio(|plan| ratio(&plan.optimality)) },
     Field { name: "size_bytes", kind: Kind::Number(|plan| plan.size_bytes) },
@@ -59,6 +60,7 @@ pub(in crate::rpc) fn on_the_wire(records: &Records, summary: PlanSummary) -> Re
         pinned: summary.pinned,
         tenant: summary.tenant,
         network: summary.network,
+        without: summary.without,
         formats: summary.formats,
     })
 }

@@ -36,7 +36,7 @@ The first digits of an id are enough, four at least, where no other plan has the
 pub(crate) enum PlansCommand {
     /// List cached plans
     #[command(after_help = "\
-Fields: id, collective, algorithm, topology, network, ranks, optimality, size_bytes, hits, pinned, tenant, created,
+Fields: id, collective, algorithm, topology, network, without, ranks, optimality, size_bytes, hits, pinned, tenant, created,
 last_used. Sorted by id unless --sort says otherwise, such as -hits,ranks.")]
     List(ListArgs),
     /// Describe a cached plan
@@ -101,6 +101,9 @@ struct Row {
     topology_hash: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     network: String,
+    /// What was broken or slow in it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    without: String,
     formats: Vec<&'static str>,
     ranks: u32,
     optimality: String,
@@ -139,6 +142,7 @@ impl Row {
             last_used: plan.last_use_time.map(|time| time.to_string()),
             formats: plan.formats().map(format_name).collect(),
             network: plan.network,
+            without: plan.without,
             plan: plan.id,
             content_key: plan.content_key,
             algorithm: plan.algorithm,
@@ -182,13 +186,14 @@ async fn list_plans(args: &ListArgs) -> Result<(), Failure> {
 impl Entry for Row {
     const NAME: &'static str = "plans";
     const HEADING: &'static [&'static str] =
-        &["PLAN", "NETWORK", "COLLECTIVE", "RANKS#", "FORMATS", "OPTIMAL#", "HITS#", "PINNED", "AGE#"];
+        &["PLAN", "NETWORK", "WITHOUT", "COLLECTIVE", "RANKS#", "FORMATS", "OPTIMAL#", "HITS#", "PINNED", "AGE#"];
 
     fn cells(self) -> Vec<String> {
         let collective = self.root.map_or(self.collective.to_owned(), |root| format!("{} {root}", self.collective));
         vec![
             short_id(&self.plan).to_owned(),
             shortened(&self.network, NETWORK_CHARACTERS_MAX),
+            shortened(&self.without, NETWORK_CHARACTERS_MAX),
             collective,
             self.ranks.to_string(),
             self.formats.join(","),

@@ -58,6 +58,11 @@ struct Shown {
     provenance: Origin,
     record: Kept,
     topology: Topology,
+    /// Its name, and what was broken or slow in it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    network: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    without: String,
     /// The member of a family whose boxes it was planned with.
     #[serde(skip_serializing_if = "String::is_empty")]
     family: String,
@@ -305,6 +310,8 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         },
         record: Kept::of(kept),
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
+        network: plan.network,
+        without: plan.without,
         family: plan.family,
         rank_map: plan.rank_map.as_ref().map(placement::in_words),
         joint: plan.joint.as_ref().map(InCommon::of),
@@ -390,6 +397,10 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
+    if !shown.network.is_empty() || !shown.without.is_empty() {
+        let without = if shown.without.is_empty() { String::new() } else { format!("without {}", shown.without) };
+        lines.insert(2, format!("network    {} {without}", shown.network).trim_end().to_owned());
+    }
     if let Some(map) = &shown.rank_map {
         lines.insert(3, format!("rank map   {map}"));
     }

@@ -17,6 +17,7 @@ pub(super) fn lease(lease: &Lease, is_replanning: impl Fn(u32) -> bool) -> v1::L
         is_replanning: is_replanning(number),
         error: valid.error.clone().map(operation_error),
         survivors: valid.survivors(item.ranks),
+        faults: valid.faults.clone(),
     };
     v1::Lease {
         name: lease.name(),
