@@ -282,10 +282,10 @@ PYTHON
     # `chroot` by its path: the variables are those of the image.
     in_image() { env -i "${variables[@]}" "$(type -P chroot)" --userspec="$user" --groups='' "$work/image" "$@"; }
     in_image "${entrypoint[@]}" 2>"$work/image.log" &
-    until_true "canopyd in the image" in_image canopy stats --server "unix:$volume/canopy.sock"
+    until_true "canopyd in the image" in_image canopy server stats --server "unix:$volume/canopy.sock"
     said=$(in_image canopy plan "${plan[@]}" --server "unix:$volume/canopy.sock" -o "$volume/plan.xml" 2>&1) ||
         fail "the image makes no plan: $said"
-    in_image canopy drain --server "unix:$volume/canopy.sock" >/dev/null 2>&1 || fail "the image cannot be drained"
+    in_image canopy server drain --server "unix:$volume/canopy.sock" >/dev/null 2>&1 || fail "the image cannot be drained"
     wait "$!" || fail "canopyd in the image ended with status $?: $(tail -n 3 "$work/image.log")"
     umount --recursive "$work/image"
     say "the image makes a plan on a read-only root as user $user, $(du -sm --apparent-size "$work/image" | cut -f 1) MB unpacked"
@@ -362,7 +362,7 @@ booted() {
     [ "$(property NRestarts)" = 1 ] || fail "the unit does not count the restart"
     operator drain >/dev/null 2>&1 || fail "the unit cannot be drained"
     until_true "the end of a drain" rests
-    expect "inactive dead 0" "after canopy drain"
+    expect "inactive dead 0" "after canopy server drain"
     inside systemctl start "$unit"
     signal TERM "$(property MainPID)"
     until_true "the end after SIGTERM" rests

@@ -181,7 +181,7 @@ Depends: $(depends "$root"/usr/bin/* "$root"/usr/lib/canopy/*.so), passwd
 Section: net
 Priority: optional
 Description: plans of collective communication for the network at hand
- canopy plans allgather, reduce-scatter, allreduce and other collectives at the
+ canopy server plans allgather, reduce-scatter, allreduce and other collectives at the
  best throughput that a network allows, and proves it. Plans are files for
  MSCCL, MSCCL++, oneCCL and MPI.
  .

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Replays messages that `canopy export --format simgrid` wrote, under SimGrid's fluid model of networks.
+"""Replays messages that `canopy tools export --format simgrid` wrote, under SimGrid's fluid model of networks.
 
-    canopy export plan.json --format simgrid --size 64MiB -o folder
+    canopy tools export plan.json --format simgrid --size 64MiB -o folder
     python3 benches/simgrid/replay.py folder --alpha 1us
 
 Prints the seconds until the last message has arrived. Needs SimGrid's Python module (Debian: python3-simgrid).
@@ -159,7 +159,7 @@ class Run:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="what `canopy export --format simgrid` wrote")
+    parser.add_argument("folder", help="what `canopy tools export --format simgrid` wrote")
     parser.add_argument("--alpha", type=seconds, default=1e-6, help="what every message takes first (1us)")
     parser.add_argument("--latency", choices=("delay", "link"), default="delay", help="how latency is told")
     arguments = parser.parse_args()

@@ -102,7 +102,7 @@ function SignIn({ error, enter }: { error: ReturnType<typeof useAsked>["error"];
   const [tenant, setTenant] = useState(caller.tenant);
   return (
     <form class="sign-in" onSubmit={(event) => { event.preventDefault(); caller.set(token.trim(), tenant.trim()); enter(); }}>
-      <p>This server asks who you are. Enter a token; <code>canopy tokens create</code> on its host makes one. The token stays in this tab until you close it.</p>
+      <p>This server asks who you are. Enter a token; <code>canopy server tokens create</code> on its host makes one. The token stays in this tab until you close it.</p>
       {error && <Problem error={error} title="The server does not accept this token" />}
       <label class="field wide"><span>Token</span><input type="password" autocomplete="off" required value={token} onInput={(event) => setToken(event.currentTarget.value)} /></label>
       <label class="field"><span>Tenant, if you have several</span><input type="text" autocomplete="off" value={tenant} onInput={(event) => setTenant(event.currentTarget.value)} /></label>

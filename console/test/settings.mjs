@@ -54,7 +54,7 @@ canopy_plan_latency_seconds_bucket{cache="miss",size_class="le128",le="+Inf"} 5
 canopy_plan_requests_total{collective="a,b}",outcome="ok"} 1.4e1
 canopy_plan_requests_total{collective="c",outcome="deadline"} 2`;
 
-/** Quantiles are those that \`canopy top\` shows for the same metrics. */
+/** Quantiles are those that \`canopy tools top\` shows for the same metrics. */
 export async function quantiles() {
   step("quantiles and rates from metrics");
   const { Metrics } = await sources("metrics.ts");

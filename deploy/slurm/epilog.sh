@@ -28,9 +28,9 @@ release() {
     elif [ ! -d "$jobs/$SLURM_JOB_ID" ]; then
         return
     fi
-    said=$(timeout -k 1 4 canopy release "$@" --deadline 2s 2>&1) ||
+    said=$(timeout -k 1 4 canopy job release "$@" --deadline 2s 2>&1) ||
         said="$said
-canopy release ended with status $?"
+canopy job release ended with status $?"
     [ -z "$said" ] || log "$said"
 }
 

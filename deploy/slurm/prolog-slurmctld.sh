@@ -40,9 +40,9 @@ prefetch() {
     fi
     # One try: if no server listens, the nodes ask again. The command keeps to its deadline; the outer limit is for a
     # machine that is out of memory or of disks.
-    said=$(timeout -k 1 4 canopy prefetch "$@" --server "$CANOPY_SERVER" --retry-connect 0 --deadline 2s 2>&1) ||
+    said=$(timeout -k 1 4 canopy job prefetch "$@" --server "$CANOPY_SERVER" --retry-connect 0 --deadline 2s 2>&1) ||
         said="$said
-canopy prefetch ended with status $?"
+canopy job prefetch ended with status $?"
     log "$said"
 }
 

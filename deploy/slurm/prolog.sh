@@ -63,10 +63,10 @@ fetch() {
     fi
     # If no server listens, the tries bridge a restart of it. The command keeps to its deadline; the outer limit is for
     # a machine that is out of memory or of disks.
-    said=$(timeout -k 1 8 canopy fetch "$@" --server "$CANOPY_SERVER" --out "$jobs/$SLURM_JOB_ID" \
+    said=$(timeout -k 1 8 canopy job fetch "$@" --server "$CANOPY_SERVER" --out "$jobs/$SLURM_JOB_ID" \
         --retry-connect "${CANOPY_RETRY_CONNECT:-800ms}" --deadline 5s --on-miss fallback 2>&1) ||
         said="$said
-canopy fetch ended with status $?"
+canopy job fetch ended with status $?"
     log "$said"
 }
 

@@ -232,9 +232,9 @@ set -eu
 export PATH=$work/bin:\$PATH
 echo "\${MSCCL_XML_FILES:-none}" >itself
 srun $work/task.sh >ranks
-canopy order clusters/lab --nodes "\$SLURM_JOB_NODELIST" --to slurm -o hosts
+canopy tools order clusters/lab --nodes "\$SLURM_JOB_NODELIST" --to slurm -o hosts
 SLURM_HOSTFILE=hosts srun --distribution=arbitrary $work/task.sh >ordered.without
-canopy fetch clusters/lab --nodes-file hosts -c allgather,reduce-scatter --job "\$SLURM_JOB_ID" --out "\$PWD/ordered" --deadline 30s
+canopy job fetch clusters/lab --nodes-file hosts -c allgather,reduce-scatter --job "\$SLURM_JOB_ID" --out "\$PWD/ordered" --deadline 30s
 cp ordered/manifest.json ordered.json
 (. ordered/env && SLURM_HOSTFILE=hosts srun --distribution=arbitrary $work/task.sh >ordered.with)
 export CANOPY_OWN_PLANS=\$PWD/ordered
@@ -245,16 +245,16 @@ SLURM_HOSTFILE=sorted srun --distribution=arbitrary $work/task.sh >sorted.prolog
 awk 'NR % 4 == 1' hosts >turns && awk 'NR % 4 != 1' hosts >>turns
 SLURM_HOSTFILE=turns srun --distribution=arbitrary $work/task.sh >turns.prolog
 unset CANOPY_OWN_PLANS
-canopy release --job "\$SLURM_JOB_ID" --dir "\$PWD/ordered"
+canopy job release --job "\$SLURM_JOB_ID" --dir "\$PWD/ordered"
 srun $work/lease.sh >leases 2>&1
-canopy leases list --filter "job=\"\$SLURM_JOB_ID\"" --json >held
+canopy job leases list --filter "job=\"\$SLURM_JOB_ID\"" --json >held
 srun --nodes=4 --ntasks=16 $work/task.sh >some
 srun --distribution=cyclic $work/task.sh >cyclic
 BATCH
 # Each task fetches the plans with a lease, as the hook of the first node has done.
 cat >"$work/lease.sh" <<'TASK'
 #!/bin/sh
-exec canopy fetch clusters/lab --nodes "$SLURM_JOB_NODELIST" -c allgather,reduce-scatter --job "$SLURM_JOB_ID" \
+exec canopy job fetch clusters/lab --nodes "$SLURM_JOB_NODELIST" -c allgather,reduce-scatter --job "$SLURM_JOB_ID" \
     --out "$PWD/leased.$SLURM_PROCID" --lease 30m --deadline 30s
 TASK
 chmod 755 "$work/lease.sh"
@@ -266,9 +266,9 @@ files_of() { awk '{ print $4 }' "$1" | sort -u; }
 [ "$(wc -l <ranks) $(files_of ranks)" = "$ranks 2" ] || fail "not all ranks have their plans: $(cat ranks)"
 [ "$(sort -n ranks | awk '{ print $2 }' | uniq | xargs)" = "n1 n2 n3 n4 n5 n6 n7 n8" ] || fail "ranks are in another order: $(cat ranks)"
 [ "$(wc -l <hosts)" = "$ranks" ] || fail "the host file has not a line for each rank: $(cat hosts)"
-[ "$(uniq hosts | xargs)" = "n1 n3 n5 n7 n2 n4 n6 n8" ] || fail "\`canopy order\` did not put one leaf after another: $(uniq hosts)"
+[ "$(uniq hosts | xargs)" = "n1 n3 n5 n7 n2 n4 n6 n8" ] || fail "\`canopy tools order\` did not put one leaf after another: $(uniq hosts)"
 for step in ordered.without ordered.with ordered.prolog; do
-    sort -n "$step" | awk '{ print $2 }' | cmp --quiet - hosts || fail "Slurm did not place the ranks as \`canopy order\` says: $(sort -n $step)"
+    sort -n "$step" | awk '{ print $2 }' | cmp --quiet - hosts || fail "Slurm did not place the ranks as \`canopy tools order\` says: $(sort -n $step)"
 done
 [ "$(files_of ordered.without)" = 0 ] || fail "ranks in an order of their own have plans for another: $(cat ordered.without)"
 [ "$(files_of ordered.with)" = 2 ] || fail "ordered ranks do not have their plans: $(cat ordered.with)"
@@ -291,7 +291,7 @@ logged 'canopy-prolog: job [0-9]*: 2 of 2 plans'
 logged 'canopy-task-prolog: job [0-9]*: error: the plans are for other nodes than those of --nodes-file, or for another order'
 logged 'canopy-task-prolog: job [0-9]*: .*ranks of n[0-9] are in several places'
 [ "$(leases)" = 0 ] || fail "the job ended, and its lease did not"
-echo "slurm: $ranks ranks with plans; $ranks ranks in the order of \`canopy order\`; one lease for all"
+echo "slurm: $ranks ranks with plans; $ranks ranks in the order of \`canopy tools order\`; one lease for all"
 
 # A fault while a job runs: its lease gets a plan around it, the next job starts with one, the epilog ends the lease.
 nic=node:n1.nic-0000.13.00.0
@@ -299,7 +299,7 @@ cat >"$work/faulty.sh" <<BATCH
 #!/bin/bash
 set -eu
 export PATH=$work/bin:\$PATH
-canopy leases watch --job "\$SLURM_JOB_ID" --out "\$PWD/plans" --count 1 --json >seen &
+canopy job leases watch --job "\$SLURM_JOB_ID" --out "\$PWD/plans" --count 1 --json >seen &
 touch watching
 until [ -e go ]; do sleep 0.1; done
 wait

@@ -180,7 +180,7 @@ impl Writer {
         }
         tracing::error!(
             "the last file of the audit log was removed, replaced or cut; a new file goes on, and \
-             `canopy audit verify` shows which lines are missing"
+             `canopy server audit verify` shows which lines are missing"
         );
         self.metrics.count(LOST, &[]);
         self.folder.replace_lost()

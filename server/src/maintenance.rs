@@ -242,7 +242,7 @@ impl MaintenanceError {
     pub fn describe(&self) -> String {
         match self {
             Self::Store(StoreError::InUse { directory }) => format!(
-                "a server uses the data directory {directory}; stop it, or use `canopy backup` and `canopy fsck`, which ask the server"
+                "a server uses the data directory {directory}; stop it, or use `canopy server backup` and `canopy server fsck`, which ask the server"
             ),
             _ => chain(self),
         }
@@ -310,7 +310,7 @@ fn migrate(place: &Place, dry_run: bool, output: &mut dyn Write) -> Result<(), M
 
 fn fsck(place: &Place, repair: Repair, output: &mut dyn Write) -> Result<(), MaintenanceError> {
     let opened = place.open(output)?;
-    place.require_no_servers(", or use `canopy fsck`, which asks a server")?;
+    place.require_no_servers(", or use `canopy server fsck`, which asks a server")?;
     let mut clean = true;
     for space in Space::ALL {
         let report = check_store(space, opened.space(space).as_ref(), repair, clock::unix_ms())?;

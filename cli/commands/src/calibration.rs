@@ -11,7 +11,7 @@ static OVERLAY: OnceLock<Overlay> = OnceLock::new();
 /// What was measured; an option of every command.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CalibrationArgs {
-    /// Take networks as they were measured: a file that `canopy calibrate` wrote
+    /// Take networks as they were measured: a file that `canopy tools calibrate` wrote
     #[arg(long, value_name = "FILE", global = true, env = "CANOPY_CALIBRATION", help_heading = "Networks")]
     calibration: Option<PathBuf>,
 }

@@ -6,6 +6,7 @@ mod cluster;
 mod convert;
 mod draw;
 mod explain;
+mod families;
 mod faults;
 #[cfg(feature = "embedded")]
 mod hosting;
@@ -25,6 +26,7 @@ mod verify;
 
 use canopy_calibrate::{OVERLAY_BYTES_MAX, Overlay};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use families::{Clusters, JobCommand, NetworkCommand, ServerCommand};
 
 use crate::calibration::{self, CalibrationArgs};
 use crate::exit::{Failure, words};
@@ -50,7 +52,7 @@ Examples:
   canopy plan dgx-a100:boxes=2 --collective allgather --format msccl-xml -o plan.xml
   canopy verify plan.xml --collective allgather
   canopy simulate plan.json --sizes 1KiB..1GiB
-  canopy topology generate torus:4x4 -o torus.yaml
+  canopy network generate torus:4x4 -o torus.yaml
 
 Exit status: 0 success, 2 bad input or failed check, 3 infeasible, 4 fault, 5 deadline, 6 busy or unavailable, 130 interrupted."
 )]
@@ -66,99 +68,50 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Start(start::StartArgs),
-    Plan(plan::PlanArgs),
-    Resynth(resynth::ResynthArgs),
+    Plan(plan::PlanCommand),
     Bound(bound::BoundArgs),
+    Explain(explain::ExplainArgs),
+    Verify(verify::VerifyArgs),
+    Convert(convert::ConvertArgs),
+    Simulate(simulate::SimulateArgs),
+    Draw(draw::DrawArgs),
+    Algorithms(about::AlgorithmsArgs),
+    #[command(subcommand, alias = "topology")]
+    Network(NetworkCommand),
     #[command(subcommand)]
     Faults(faults::FaultsCommand),
     #[command(subcommand)]
-    Leases(leases::LeasesCommand),
-    Verify(verify::VerifyArgs),
-    Convert(convert::ConvertArgs),
-    Render(render::RenderArgs),
-    Simulate(simulate::SimulateArgs),
-    Explain(explain::ExplainArgs),
-    Draw(draw::DrawArgs),
+    Job(JobCommand),
     #[command(subcommand)]
-    Topology(topology::TopologyCommand),
+    Server(ServerCommand),
+    #[cfg(feature = "tools")]
     #[command(subcommand)]
-    Cluster(cluster::ClusterCommand),
-    #[command(subcommand)]
-    Plans(operate::plans::PlansCommand),
-    #[command(subcommand)]
-    Jobs(operate::jobs::JobsCommand),
-    Stats(operate::stats::StatsArgs),
-    Config(operate::config::ConfigArgs),
-    LogFilter(operate::log_filter::LogFilterArgs),
-    Quota(operate::quota::QuotaArgs),
-    Backup(operate::archive::BackupArgs),
-    Fsck(operate::fsck::FsckArgs),
-    Reload(operate::reload::ReloadArgs),
-    Drain(operate::drain::DrainArgs),
-    Prefetch(job::prefetch::PrefetchArgs),
-    Fetch(job::fetch::FetchArgs),
-    Env(job::env::EnvArgs),
-    Release(job::release::ReleaseArgs),
-    Algorithms(about::AlgorithmsArgs),
+    Tools(toolbox::Tool),
     Completions(about::CompletionsArgs),
     Man(about::ManArgs),
     Version(about::VersionArgs),
+    // Without their family's name; no help lists them.
+    Resynth(resynth::ResynthArgs),
+    #[command(flatten)]
+    OfClusters(Clusters),
+    #[command(flatten)]
+    OfJob(JobCommand),
+    #[command(flatten)]
+    OfServer(ServerCommand),
     #[cfg(feature = "tools")]
     #[command(flatten)]
-    Tool(toolbox::Tool),
-    #[cfg(feature = "embedded")]
-    #[command(flatten)]
-    Hosting(hosting::Hosting),
+    OfTools(toolbox::Tool),
 }
 
 /// The commands under the headings of the help text.
-const GROUPS: [(&str, &[&str]); 6] = [
-    (
-        "Plans",
-        &[
-            "start",
-            "plan",
-            "plan-job",
-            "plan-moving",
-            "bound",
-            "explain",
-            "simulate",
-            "verify",
-            "convert",
-            "render",
-            "draw",
-            "export",
-            "run",
-            "lab",
-            "doctor",
-            "algorithms",
-        ],
-    ),
-    ("Networks", &["topology", "cluster", "find", "path", "order", "advise", "calibrate"]),
-    ("Faults and running jobs", &["faults", "resynth", "leases"]),
-    ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
-    (
-        "Server",
-        &[
-            "serve",
-            "tokens",
-            "audit",
-            "plans",
-            "jobs",
-            "stats",
-            "top",
-            "quota",
-            "backup",
-            "fsck",
-            "config",
-            "log-filter",
-            "reload",
-            "drain",
-            "bench",
-        ],
-    ),
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Plans", &["start", "plan", "bound", "explain", "verify", "convert", "simulate", "draw", "algorithms"]),
+    ("Families of commands", &["network", "faults", "job", "server", "tools"]),
     ("About canopy", &["completions", "man", "version", "help"]),
 ];
+
+/// Words that may stand before a command of a family, or be left out.
+pub(crate) const FAMILIES: [&str; 3] = ["job", "server", "tools"];
 
 /// All commands, in the order of the help text.
 #[cfg(test)]
@@ -173,21 +126,19 @@ pub(crate) fn command() -> clap::Command {
     let mut list = String::new();
     for (heading, names) in GROUPS {
         list.push_str(&format!("\n{heading}:\n"));
-        for sub in names.iter().filter_map(|name| command.find_subcommand(name)) {
-            let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
-            list.push_str(&format!("  {:<12}{about}\n", sub.get_name()));
+        for name in names {
+            let own = command.find_subcommand(name).and_then(clap::Command::get_about).map(ToString::to_string);
+            let about = own.or_else(|| handover::about(name)).unwrap_or_default();
+            list.push_str(&format!("  {name:<12}{about}\n"));
         }
-    }
-    let mut elsewhere = handover::COMMANDS.iter().filter(|(name, _)| named(&command, name).is_none()).peekable();
-    if elsewhere.peek().is_some() {
-        list.push_str("\nIn canopy-tools:\n");
-    }
-    for (name, about) in elsewhere {
-        list.push_str(&format!("  {name:<15}{about}\n"));
     }
     let template =
         format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\nOptions:\n{{options}}{{after-help}}");
-    Cli::command().help_template(template)
+    let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let is_alone = |sub: &&clap::Command| !listed.contains(&sub.get_name());
+    let alone: Vec<String> = command.get_subcommands().filter(is_alone).map(|sub| sub.get_name().to_owned()).collect();
+    let parser = Cli::command().help_template(template);
+    alone.into_iter().fold(parser, |parser, name| parser.mut_subcommand(name, |sub| sub.hide(true)))
 }
 
 /// The command that these words name.
@@ -214,41 +165,25 @@ impl Cli {
         }
         match self.command {
             Command::Start(args) => interruptible(start::run(args)),
-            Command::Plan(args) => interruptible(plan::run(args)),
-            Command::Resynth(args) => interruptible(resynth::run(args)),
+            Command::Plan(command) => interruptible(plan::run(command)),
             Command::Bound(args) => interruptible(bound::run(args)),
-            Command::Faults(command) => interruptible(faults::run(command)),
-            Command::Leases(command) => interruptible(leases::run(command)),
+            Command::Explain(args) => interruptible(explain::run(args)),
             Command::Verify(args) => interruptible(verify::run(args)),
             Command::Convert(args) => interruptible(convert::run(args)),
-            Command::Render(args) => interruptible(render::run(args)),
             Command::Simulate(args) => interruptible(simulate::run(args)),
-            Command::Explain(args) => interruptible(explain::run(args)),
             Command::Draw(args) => interruptible(draw::run(args)),
-            Command::Topology(command) => interruptible(topology::run(command)),
-            Command::Cluster(command) => interruptible(cluster::run(command)),
-            Command::Plans(command) => interruptible(operate::plans::run(command)),
-            Command::Jobs(command) => interruptible(operate::jobs::run(command)),
-            Command::Stats(args) => interruptible(operate::stats::run(args)),
-            Command::Quota(args) => interruptible(operate::quota::run(args)),
-            Command::Backup(args) => interruptible(operate::archive::backup(args)),
-            Command::Fsck(args) => interruptible(operate::fsck::run(args)),
-            Command::Reload(args) => interruptible(operate::reload::run(args)),
-            Command::Config(args) => interruptible(operate::config::run(args)),
-            Command::LogFilter(args) => interruptible(operate::log_filter::run(args)),
-            Command::Drain(args) => interruptible(operate::drain::run(args)),
-            Command::Prefetch(args) => job::prefetch::run(args),
-            Command::Fetch(args) => job::fetch::run(args),
-            Command::Env(args) => job::env::run(args),
-            Command::Release(args) => job::release::run(args),
             Command::Algorithms(args) => about::list_algorithms(&args),
+            Command::Network(command) => command.run(),
+            Command::OfClusters(command) => command.run(),
+            Command::Faults(command) => interruptible(faults::run(command)),
+            Command::Resynth(args) => interruptible(resynth::run(args)),
+            Command::Job(command) | Command::OfJob(command) => command.run(),
+            Command::Server(command) | Command::OfServer(command) => command.run(),
+            #[cfg(feature = "tools")]
+            Command::Tools(tool) | Command::OfTools(tool) => tool.run(),
             Command::Completions(args) => about::completions(&args, command()),
             Command::Man(args) => about::man(&args, command()),
             Command::Version(args) => about::version(&args),
-            #[cfg(feature = "tools")]
-            Command::Tool(tool) => tool.run(),
-            #[cfg(feature = "embedded")]
-            Command::Hosting(command) => command.run(),
         }
     }
 }
@@ -258,7 +193,7 @@ fn calibrated(args: &CalibrationArgs) -> Result<(), Failure> {
     let Some(path) = args.path() else { return Ok(()) };
     let overlay = Overlay::read(&input::text(path, OVERLAY_BYTES_MAX)?).map_err(|error| {
         Failure::input(format!("{}: {}", path.display(), words(&error)))
-            .help("make one with `canopy calibrate T RUNS -o calibration.yaml`")
+            .help("make one with `canopy tools calibrate T RUNS -o calibration.yaml`")
     })?;
     calibration::put_over(overlay);
     Ok(())
@@ -272,24 +207,24 @@ pub(crate) fn is_forgiving_hook() -> bool {
 /// A hint for a word that other programs have as a command.
 pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
     match word {
-        "server" | "daemon" => Some("this build of canopy has no server in it; run `canopyd`"),
-        "status" => Some("use `canopy stats`"),
-        "list" | "ls" | "cache" => Some("use `canopy plans list`"),
+        "daemon" => Some("use `canopy server serve`, or run `canopyd`"),
+        "status" => Some("use `canopy server stats`"),
+        "list" | "ls" | "cache" => Some("use `canopy server plans list`"),
         "token" | "login" => {
-            Some("use `canopy tokens create NAME --role ROLE` where the server is, and `--token-file` elsewhere")
+            Some("use `canopy server tokens create NAME --role ROLE` where the server is, and `--token-file` elsewhere")
         }
         "tenant" | "tenants" => Some("name the tenant with `--tenant NAME`"),
-        "show" | "info" => Some("use `canopy topology show T` or `canopy plans show ID`"),
+        "show" | "info" => Some("use `canopy network show T` or `canopy server plans show ID`"),
         "check" | "validate" => Some("use `canopy verify FILE`"),
         "synth" | "synthesize" | "generate" => Some("use `canopy plan T -c allgather -o plan.json`"),
-        "topo" | "network" => Some("use `canopy topology`"),
-        "clusters" => Some("use `canopy cluster list`"),
-        "families" => Some("use `canopy topology families`"),
-        "restore" => Some("use `canopy serve restore FILE` where the server's data is, while it is stopped"),
-        "migrate" => Some("use `canopy serve migrate` where the server's data is, while it is stopped"),
-        "check-config" => Some("use `canopy serve --config FILE check-config`"),
-        "print-config" => Some("use `canopy serve print-config`"),
-        "events" => Some("use `canopy leases watch`"),
+        "topo" => Some("use `canopy network`"),
+        "clusters" => Some("use `canopy network cluster list`"),
+        "families" => Some("use `canopy network families`"),
+        "restore" => Some("use `canopy server serve restore FILE` where the server's data is, while it is stopped"),
+        "migrate" => Some("use `canopy server serve migrate` where the server's data is, while it is stopped"),
+        "check-config" => Some("use `canopy server serve --config FILE check-config`"),
+        "print-config" => Some("use `canopy server serve print-config`"),
+        "events" => Some("use `canopy job leases watch`"),
         _ => None,
     }
 }
@@ -298,17 +233,33 @@ pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// The groups are written by hand: each command must be in one of them.
+    /// What no group lists is in a family, and each is listed once.
     #[test]
     fn the_help_lists_every_command() {
-        let mut command = Cli::command();
+        let mut command = command();
         command.build();
         let listed: Vec<&str> = in_groups().collect();
-        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-            let times = listed.iter().filter(|name| **name == sub.get_name()).count();
-            assert_eq!(times, 1, "{}", sub.get_name());
+        assert!(listed.len() <= 20, "{listed:?}");
+        for sub in command.get_subcommands() {
+            let name = sub.get_name();
+            let times = listed.iter().filter(|listed| **listed == name).count();
+            assert_eq!(times, usize::from(!sub.is_hide_set()), "{name}");
+            let mut families = ["network", "faults", "job", "server", "tools"].iter();
+            let is_in_one = families.any(|family| named(&command, &format!("{family} {name}")).is_some());
+            assert!(times == 1 || is_in_one, "{name} is in no family");
         }
     }
+
+    #[test]
+    fn commands_of_families_can_be_called_without_their_family() {
+        for line in
+            ["job leases list", "leases list", "server stats", "stats", "network show ring:4", "topology show ring:4"]
+        {
+            let words = std::iter::once("canopy").chain(line.split(' '));
+            assert!(command().try_get_matches_from(words).is_ok(), "{line}");
+        }
+    }
+
     /// A lean build describes them without having them.
     #[test]
     fn commands_that_are_handed_over_are_described_as_they_describe_themselves() {
@@ -326,7 +277,8 @@ mod tests {
             hosting::Hosting::augment_subcommands(toolbox::Tool::augment_subcommands(clap::Command::new("all")));
         let mut found: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
         let mut known: Vec<&str> = handover::COMMANDS.iter().map(|(name, _)| *name).chain(handover::INNER).collect();
-        known.retain(|name| !name.contains(' '));
+        // A family, and a command of another one.
+        known.retain(|name| *name != "tools" && !name.contains(' '));
         found.sort_unstable();
         known.sort_unstable();
         assert_eq!(found, known);

@@ -151,9 +151,8 @@ impl From<ClientError> for Failure {
         };
         let failure = refusal.violations.iter().fold(failure, note);
         let failure = match refusal.known_for {
-            Some(age) => {
-                failure.note(format!("known for {age:?} and not tried again, see `canopy plans forget-refusals`"))
-            }
+            Some(age) => failure
+                .note(format!("known for {age:?} and not tried again, see `canopy server plans forget-refusals`")),
             None => failure,
         };
         match refusal.retry_after {

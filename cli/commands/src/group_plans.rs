@@ -1,4 +1,4 @@
-//! The folder that `canopy plan-job` writes: a plan for each group, and the network that they share.
+//! The folder that `canopy tools plan-job` writes: a plan for each group, and the network that they share.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;

@@ -18,7 +18,11 @@ const PROGRAM: &str = "canopy-tools";
 const MARK: &str = "CANOPY_HANDED_OVER";
 
 /// Commands that `canopy` can be built without, as its help lists them, and commands of its commands.
-pub(crate) const COMMANDS: [(&str, &str); 17] = [
+pub(crate) const COMMANDS: [(&str, &str); 18] = [
+    (
+        "tools",
+        "The toolbox beside plans and servers: emulate, run, measure, diagnose, look for networks and orders of ranks",
+    ),
     ("plan-job", "Plan all groups of a training job together, so that they share the network as well as they can"),
     ("plan-moving", "Plan an all-to-all whose traffic changes, matrix by matrix"),
     ("export", "Write a plan as the input of another simulator: SimGrid, or ASTRA-sim by way of Chakra"),
@@ -39,7 +43,7 @@ pub(crate) const COMMANDS: [(&str, &str); 17] = [
         "calibrate",
         "Find latencies, rates and slow links of a network from measured runs, for --calibration of every command",
     ),
-    ("topology cost", "Count the cables and switches of networks and say what they cost, in all and for each endpoint"),
+    ("network cost", "Count the cables and switches of networks and say what they cost, in all and for each endpoint"),
     ("serve", "Run a server in the foreground, as canopyd does, or check its settings and data"),
     ("tokens", "Tokens that callers show to a server: create, list, revoke"),
     ("audit", "A server's audit log: verify"),
@@ -49,6 +53,11 @@ pub(crate) const COMMANDS: [(&str, &str); 17] = [
 
 /// Commands of the same kind that only canopy itself calls, and no help lists.
 pub(crate) const INNER: [&str; 4] = ["run-rank", "run-host", "lab-inside", "lab-rank"];
+
+/// What a command that this program is built without does.
+pub(crate) fn about(name: &str) -> Option<String> {
+    COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, about)| (*about).to_owned())
+}
 
 /// The failure to find the command, unless `canopy-tools` runs it; `None` for words that are no command there either.
 pub(crate) fn command(name: &str) -> Option<Failure> {

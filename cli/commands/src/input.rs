@@ -73,7 +73,7 @@ fn as_described(text: &str) -> Result<Source, Failure> {
                     "`{}` is kept by a server as it is described, and --calibration is for networks that are given here",
                     shortened(text)
                 ))
-                .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text))));
+                .help(format!("write it into a file: `canopy network get {} -o FILE`", shortened(text))));
             }
             Ok(part.map_or(Source::Stored, Source::Cluster))
         }
@@ -146,7 +146,7 @@ pub(crate) fn unread(text: &str) -> Result<TopologyInput, Failure> {
         Source::Here(input) => Ok(input),
         Source::Stored | Source::Cluster(_) => {
             Err(Failure::input(format!("`{}` is kept by a server, and is needed here", shortened(text)))
-                .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text))))
+                .help(format!("write it into a file: `canopy network get {} -o FILE`", shortened(text))))
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn require_listed(name: &str, plan: &PlanFile) -> Result<(), Failure>
     let (shape, ranks) = (plan.schedule.shape.name(), plan.topology.rank_count());
     let what = format!("{name}: a plan by {shape} for {ranks} ranks has too many transfers to list");
     Err(Failure::new(ErrorClass::Infeasible, what).help(
-        "make one rank's part with `canopy render`; see what limits it with `canopy explain`, and how long it takes with \
+        "make one rank's part with `canopy job render`; see what limits it with `canopy explain`, and how long it takes with \
          `canopy simulate`",
     ))
 }

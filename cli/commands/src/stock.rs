@@ -62,7 +62,7 @@ pub(crate) fn no_model(library: Library, reason: &str, topology: &Topology) -> F
     let help = if is_of_amd && library.version != Some(Version::Rccl2_21) {
         "use rccl-2.21, or `--to rccl` for a table"
     } else {
-        "compose the network with `canopy topology compose`, or add `box` to its ranks"
+        "compose the network with `canopy network compose`, or add `box` to its ranks"
     };
     Failure::input(format!("{library} has no model of this network: {reason}")).help(help)
 }

@@ -71,7 +71,7 @@ pub(crate) async fn plan_ids(
 pub(crate) async fn plan_id(name: &str, server: &ServerArgs, deadline: Option<Duration>) -> Result<String, Failure> {
     let digits = Digits::read(name).ok_or_else(|| {
         Failure::input(format!("`{}` is not the id of a plan", input::shortened(name))).help(format!(
-            "ids look like `plans/0123abcd`: at least {DIGITS_MIN} of {DIGITS} digits 0-9 and a-f; `canopy plans list` has them"
+            "ids look like `plans/0123abcd`: at least {DIGITS_MIN} of {DIGITS} digits 0-9 and a-f; `canopy server plans list` has them"
         ))
     })?;
     let Digits(text) = &digits;
@@ -102,7 +102,7 @@ fn only_one(digits: &str, mut ids: Vec<String>) -> Result<String, Failure> {
     }
     if ids.is_empty() {
         return Err(Failure::input(format!("no plan of the server has an id that begins with {FOLDER}{digits}"))
-            .help("`canopy plans list` has the ids of all"));
+            .help("`canopy server plans list` has the ids of all"));
     }
     let rest = if ids.len() > CANDIDATES_MAX { ", and more" } else { "" };
     ids.truncate(CANDIDATES_MAX);

@@ -4,7 +4,7 @@ use canopy_topology::closest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
-use crate::commands::{command, hint_for, named};
+use crate::commands::{FAMILIES, command, hint_for, named};
 use crate::exit::Failure;
 use crate::handover;
 use crate::table::joined;
@@ -51,7 +51,7 @@ const EXPECTED: [(&str, &str); 14] = [
     ("--node-down", "write it in the expression: `ring:8,nodes-down=3`, or report it: `canopy faults report`"),
     ("--degrade", "write it in the expression: `ring:8,degrade=0-1*1/2`, or report it: `canopy faults report`"),
     ("--fraction", "write it behind the fault: `nic:gpu01:3*1/2` or `ring:8,degrade=0-1*1/2`"),
-    ("--job", "leases are found by their job: `canopy leases show --job 17`"),
+    ("--job", "leases are found by their job: `canopy job leases show --job 17`"),
     ("--partition", "name the topology itself, T"),
     ("--topology", "name the topology itself, T"),
 ];
@@ -117,15 +117,16 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
     Failure::input(message).help(help)
 }
 
-/// The command that is asked for and unknown, such as `lab` or `topology cost`, if that is what is wrong.
+/// The command that is asked for and unknown, such as `lab` or `network cost`, if that is what is wrong.
 pub(crate) fn unknown_command(error: &clap::Error) -> Option<String> {
     let word = text(error, ContextKind::InvalidSubcommand);
     let path = format!("{} {word}", command_path(error));
-    let name = path.strip_prefix("canopy ").filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
-    name.map(str::to_owned)
+    let name = path.strip_prefix("canopy ").filter(|_| error.kind() == ErrorKind::InvalidSubcommand)?;
+    let of_family = name.split_once(' ').filter(|(family, _)| FAMILIES.contains(family)).map(|(_, command)| command);
+    Some(of_family.unwrap_or(name).to_owned())
 }
 
-/// The command that these words name, `canopy plans list`.
+/// The command that these words name, `canopy server plans list`.
 fn command_at<'a>(root: &'a Command, path: &str) -> Option<&'a Command> {
     path.split_once(' ').map_or(Some(root), |(_, words)| named(root, words))
 }

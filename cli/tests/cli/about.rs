@@ -33,9 +33,9 @@ fn bash_completes_commands_options_and_values() {
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     };
     for (typed, expected) in [
-        (&["canopy", ""][..], &["plan", "verify", "completions", "topology"][..]),
-        (&["canopy", "pl"], &["plan", "plans"]),
-        (&["canopy", "topology", "s"], &["show", "same"]),
+        (&["canopy", ""][..], &["plan", "verify", "completions", "network"][..]),
+        (&["canopy", "server", "pl"], &["plans"]),
+        (&["canopy", "network", "s"], &["show", "same"]),
         (&["canopy", "plan", "--coll"], &["--collective"]),
         (&["canopy", "completions", ""], &["bash", "fish", "zsh"]),
     ] {
@@ -60,7 +60,14 @@ fn every_command_has_a_manual_page() {
     let workspace = Workspace::new();
     std::fs::create_dir(workspace.path("man1")).unwrap();
     workspace.text("man -o man1");
-    for page in ["canopy.1", "canopy-plan.1", "canopy-topology-show.1", "canopy-faults-report.1"] {
+    for page in [
+        "canopy.1",
+        "canopy-plan.1",
+        "canopy-network-show.1",
+        "canopy-network-cluster-put.1",
+        "canopy-plan-bundle.1",
+        "canopy-faults-report.1",
+    ] {
         let text = String::from_utf8(workspace.read(&format!("man1/{page}"))).unwrap();
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}");
     }
@@ -81,10 +88,10 @@ fn the_help_lists_every_command_once_under_a_heading() {
     let workspace = Workspace::new();
     let help = workspace.text("--help");
     let listed = |name: &str| help.lines().filter(|line| line.split_whitespace().next() == Some(name)).count();
-    for name in ["plan", "bound", "topology", "faults", "prefetch", "plans", "completions", "version", "help"] {
+    for name in ["plan", "bound", "network", "faults", "job", "server", "tools", "completions", "version", "help"] {
         assert_eq!(listed(name), 1, "{name} in\n{help}");
     }
-    for heading in ["Plans:", "Networks:", "Faults and running jobs:", "Server:"] {
+    for heading in ["Plans:", "Families of commands:", "About canopy:"] {
         assert!(help.contains(heading), "{heading} in\n{help}");
     }
 }

@@ -1,4 +1,4 @@
-//! `canopy advise`.
+//! `canopy tools advise`.
 
 use crate::support::{Workspace, check_members};
 
@@ -98,7 +98,7 @@ fn what_cannot_be_advised_is_refused_with_what_can() {
         (format!("advise {boxes} --to rccl --nccl 2.30"), ["the table is for RCCL", "remove `--nccl`"]),
         (format!("advise {boxes} --to ncclx --nccl rccl-2.21"), ["a release of RCCL", "--to rccl"]),
         ("advise dgx-a100:gpus=4 --to rccl".to_owned(), ["boxes of 8", "MI300X"]),
-        ("advise torus:4x4 --to nccl-csv".to_owned(), ["states its box", "topology compose"]),
+        ("advise torus:4x4 --to nccl-csv".to_owned(), ["states its box", "network compose"]),
         (format!("advise {boxes} --to openmpi --ranks 17"), ["--ranks 17", "use 2 to 16"]),
         ("advise fat-tree:k=18 --to openmpi".to_owned(), ["too many to compare", "--ranks"]),
         (format!("advise {boxes} --to mpich -c gather"), ["single algorithm for gather", "reduce-scatter"]),

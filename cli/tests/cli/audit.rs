@@ -1,4 +1,4 @@
-//! `canopy audit verify`.
+//! `canopy server audit verify`.
 
 use std::fs;
 

@@ -156,7 +156,7 @@ fn what_takes_every_transfer_is_refused_with_a_remedy() {
         ("draw plan.json --what trees", "the plan is drawn by classes"),
         ("draw plan.json --what timeline", "`canopy simulate --critical-path`"),
         ("simulate plan.json --topology dgx-a100:boxes=728", "make a plan for the other network"),
-        ("export plan.json --format simgrid --size 1MiB -o out", "make one rank's part with `canopy render`"),
+        ("export plan.json --format simgrid --size 1MiB -o out", "make one rank's part with `canopy job render`"),
     ] {
         workspace.refused(arguments, 3, &["too many", help]);
     }

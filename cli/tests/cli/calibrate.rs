@@ -1,4 +1,4 @@
-//! `canopy calibrate`, and `--calibration` of the other commands.
+//! `canopy tools calibrate`, and `--calibration` of the other commands.
 
 mod draws;
 

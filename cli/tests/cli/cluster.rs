@@ -121,7 +121,7 @@ fn a_stored_cluster_is_planned_by_the_names_of_machines() {
         2,
         &["node `gpu09` is not in the cluster"],
     );
-    workspace.refused("bound clusters/prod -c allgather", 2, &["kept by a server", "canopy topology get"]);
+    workspace.refused("bound clusters/prod -c allgather", 2, &["kept by a server", "canopy network get"]);
     workspace.json("cluster delete prod --json");
     workspace.refused("plan clusters/prod:gpu[01-02] -c allgather -o x.json", 2, &["clusters/prod", "cluster put"]);
 }
@@ -158,10 +158,7 @@ fn a_check_says_how_files_of_others_were_read() {
     let told = fabric.object();
     assert_eq!((fabric.status, &told["ok"], &told["kind"]), (Some(2), &false.into(), &"topology.conf".into()));
     assert!(told["report"]["understood"][0].as_str().unwrap().starts_with("8 nodes and 3 switches"), "{told}");
-    assert!(
-        fabric.stderr.contains("does not say how fast") && fabric.stderr.contains("topology compose"),
-        "{fabric:?}"
-    );
+    assert!(fabric.stderr.contains("does not say how fast") && fabric.stderr.contains("network compose"), "{fabric:?}");
 }
 
 /// The hooks of a scheduler name the cluster and the nodes of the job, in the words of the scheduler.

@@ -1,4 +1,4 @@
-//! `canopy topology cost`.
+//! `canopy network cost`.
 
 use crate::support::{Workspace, check_members};
 

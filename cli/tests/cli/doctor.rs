@@ -1,4 +1,4 @@
-//! `canopy doctor`: each rule that makes a runtime ignore a plan is named, with what to do.
+//! `canopy tools doctor`: each rule that makes a runtime ignore a plan is named, with what to do.
 
 use std::path::Path;
 

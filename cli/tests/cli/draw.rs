@@ -134,7 +134,11 @@ fn a_folder_that_cannot_be_drawn_is_refused() {
     workspace.write("plans/topology.json", "{");
     workspace.refused("draw plans", 2, &["topology.json"]);
     std::fs::create_dir(workspace.path("empty")).unwrap();
-    workspace.refused("draw empty", 2, &["is a folder without manifest.json", "`canopy plan-job JOB.yaml -o DIR`"]);
+    workspace.refused(
+        "draw empty",
+        2,
+        &["is a folder without manifest.json", "`canopy tools plan-job JOB.yaml -o DIR`"],
+    );
 }
 
 /// A file says what its network was before; a plan of a server is drawn as one that is made here.

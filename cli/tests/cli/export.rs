@@ -1,4 +1,4 @@
-//! `canopy export`: the real program writes, and what it wrote is read back as other simulators would.
+//! `canopy tools export`: the real program writes, and what it wrote is read back as other simulators would.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;

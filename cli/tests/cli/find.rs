@@ -1,4 +1,4 @@
-//! `canopy find`.
+//! `canopy tools find`.
 
 use crate::support::{Workspace, check_members};
 

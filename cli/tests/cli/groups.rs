@@ -1,4 +1,4 @@
-//! `canopy plan-job`.
+//! `canopy tools plan-job`.
 
 mod folders;
 

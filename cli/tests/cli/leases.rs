@@ -1,4 +1,4 @@
-//! `canopy leases`, against a server.
+//! `canopy job leases`, against a server.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
@@ -67,8 +67,8 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
     assert_eq!(workspace.json(&format!("leases show {name} --json"))["leases"][0]["job"], "17");
     let again = workspace.json("resynth --job 17 --fault gpu:b0g3 --json");
     assert_eq!((&again["collective"], again["survivors"].as_array().map(Vec::len)), (&"allgather".into(), Some(15)));
-    workspace.refused("resynth --job 18 --fault gpu:b0g3", 2, &["job `18` holds no lease", "canopy leases list"]);
-    workspace.refused("leases show --job 18", 2, &["job `18` holds no lease", "canopy leases list"]);
+    workspace.refused("resynth --job 18 --fault gpu:b0g3", 2, &["job `18` holds no lease", "canopy job leases list"]);
+    workspace.refused("leases show --job 18", 2, &["job `18` holds no lease", "canopy job leases list"]);
     let released = workspace.run("release --job 17 --dir job --lease --strict");
     assert_eq!(released.status, Some(0), "{released:?}");
     assert!(!workspace.path("job").exists());

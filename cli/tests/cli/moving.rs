@@ -1,4 +1,4 @@
-//! `canopy plan-moving`.
+//! `canopy tools plan-moving`.
 
 use std::io::Write as _;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! `canopy order`.
+//! `canopy tools order`.
 
 use crate::support::{Workspace, check_members};
 
@@ -91,14 +91,14 @@ fn parts_and_groups_have_columns() {
 #[test]
 fn what_cannot_be_ordered_is_refused() {
     let workspace = Workspace::new();
-    let remedy = "compose the network with `canopy topology compose`, or add `host`";
+    let remedy = "compose the network with `canopy network compose`, or add `host`";
     workspace.refused("order ring:8", 2, &["does not say on which machines its ranks are", remedy]);
     let remedy = "write NAME=SIZE, NAME=SIZE:PATTERN or NAME=SIZE:PATTERN:WEIGHT";
     workspace.refused("order dgx-a100:boxes=2 --group 8", 2, &["`8` does not name a group", remedy]);
     workspace.refused("order dgx-a100:boxes=2 --group tp=8:star", 2, &["take ring, trees or all-to-all"]);
     let remedy = "name all kinds from the innermost to the outermost";
     workspace.refused("order dgx-a100:boxes=2 --group tp=8", 2, &["8 ranks together", "has 16", remedy]);
-    let remedy = "`canopy order T --to nodes -o -` lists the machines";
+    let remedy = "`canopy tools order T --to nodes -o -` lists the machines";
     workspace.refused("order dgx-a100:boxes=2 --nodes b[0-2]", 2, &["`b2` is not a machine of the network", remedy]);
     workspace.refused("order clusters/prod:b0", 2, &["is kept by a server"]);
     workspace.refused("order dgx-a100:boxes=2 --to slurm", 2, &["--output"]);

@@ -1,4 +1,4 @@
-//! `canopy path`.
+//! `canopy tools path`.
 
 use crate::support::{Workspace, check_members};
 

@@ -1,4 +1,4 @@
-//! `canopy fetch` from a server that breaks off in the middle of a file.
+//! `canopy job fetch` from a server that breaks off in the middle of a file.
 
 use std::sync::{Arc, Mutex};
 

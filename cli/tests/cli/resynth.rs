@@ -1,4 +1,4 @@
-//! `canopy resynth`: plans after faults, and what they are worth, through the real program.
+//! `canopy faults resynth`: plans after faults, and what they are worth, through the real program.
 
 use crate::support::{Workspace, check_members};
 

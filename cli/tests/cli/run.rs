@@ -1,4 +1,4 @@
-//! `canopy run`: plans are executed by real processes, and none of them is left behind.
+//! `canopy tools run`: plans are executed by real processes, and none of them is left behind.
 
 use crate::support::{Workspace, check_members};
 

@@ -1,4 +1,4 @@
-//! `canopy run --hosts`: ranks on several hosts, in networks of their own where the system allows it.
+//! `canopy tools run --hosts`: ranks on several hosts, in networks of their own where the system allows it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;

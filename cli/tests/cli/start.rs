@@ -15,7 +15,7 @@ fn plans_are_worth_it_where_they_are_faster_than_what_stock_takes() {
     for words in [
         "nothing was measured",
         "outcome    worth it: plans",
-        "canopy plan dgx-a100:boxes=2 -c allgather",
+        "canopy plan bundle dgx-a100:boxes=2 -c allgather",
         "all_gather_perf",
     ] {
         assert!(text.contains(words), "{words}: {text}");
@@ -85,6 +85,6 @@ fn one_machine_is_known_without_a_word_of_boxes() {
 #[test]
 fn what_cannot_be_judged_is_said() {
     let workspace = Workspace::new();
-    workspace.refused("start ring:8", 2, &["no model", "canopy topology compose"]);
+    workspace.refused("start ring:8", 2, &["no model", "canopy network compose"]);
     workspace.refused("start dgx-h100 -c broadcast", 2, &["broadcast is not compared here"]);
 }

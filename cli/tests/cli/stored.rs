@@ -45,7 +45,7 @@ fn a_topology_is_put_listed_written_named_and_deleted() {
     let named = workspace.json(&format!("plan {id} --collective allgather -o plan.json --json"));
     let plain = workspace.json("plan pair.yaml --collective allgather -o plan.json --json");
     assert_eq!((&named["plan"], &plain["cache"]), (&plain["plan"], &"hit".into()));
-    workspace.refused(&format!("bound {id} --collective allgather"), 2, &["kept by a server", "canopy topology get"]);
+    workspace.refused(&format!("bound {id} --collective allgather"), 2, &["kept by a server", "canopy network get"]);
 
     let deleted = workspace.json(&format!("topology delete {id} --json"));
     check_members(&deleted, &["canopy", "command", "id", "freed_bytes"]);
@@ -139,7 +139,7 @@ fn files_of_plans_are_fetched_or_made() {
     workspace.refused(
         &format!("plans get {id} --profile nccl -o x"),
         2,
-        &["NCCL cannot load external plans", "--sizes"],
+        &["NCCL cannot load external plans", "plan bundle"],
     );
     workspace.refused(
         &format!("plans get {id} --format msccl-xml --profile oneccl -o x"),

@@ -1,4 +1,4 @@
-//! `canopy topology`.
+//! `canopy network`.
 
 use crate::support::{DISCONNECTED, Run, UNBALANCED, Workspace, check_members, sha256};
 

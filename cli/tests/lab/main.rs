@@ -1,4 +1,4 @@
-//! `canopy lab`: plans reach their rates on an emulated network, links carry what the plan puts on them, a link that
+//! `canopy tools lab`: plans reach their rates on an emulated network, links carry what the plan puts on them, a link that
 //! fails is gone, and nothing is left behind. A program of its own: it measures times.
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 

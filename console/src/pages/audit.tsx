@@ -11,7 +11,7 @@ export function AuditPage() {
     <>
       <Section title="Audit log">
         <p>canopyd writes one line of JSON for every call that changes something, and for every call that it refuses because of the caller. The log is a folder on the server's host, so that callers can neither read nor change it: <code>audit</code> in the data directory, unless the setting <code>audit</code> names another. With <code>--dev</code> it is off unless the setting names a folder.</p>
-        <p>On the host, <code>canopy audit verify DIR</code> checks that no line was changed or removed. Actions of this console are in the log like those of any other client.</p>
+        <p>On the host, <code>canopy server audit verify DIR</code> checks that no line was changed or removed. Actions of this console are in the log like those of any other client.</p>
       </Section>
       <Section title="You">
         <Shown of={asked}>

@@ -15,7 +15,7 @@ export function ClustersPage({ route }: { route: Route }) {
     <>
       <Section title="Clusters">
         <Shown of={clusters}>
-          {(reply) => reply.clusters.length === 0 ? <Empty>No cluster is stored. <code>canopy cluster put</code> stores one under a name.</Empty> : (
+          {(reply) => reply.clusters.length === 0 ? <Empty>No cluster is stored. <code>canopy network cluster put</code> stores one under a name.</Empty> : (
             <Table label="Clusters" rows={reply.clusters} keyOf={(cluster) => cluster.name}
               columns={[
                 { head: "Cluster", cell: (cluster) => <a href={`#/${cluster.name}`}>{cluster.name}</a> },
@@ -30,7 +30,7 @@ export function ClustersPage({ route }: { route: Route }) {
       </Section>
       <Section title="Topologies">
         <Shown of={topologies}>
-          {(reply) => reply.topologies.length === 0 ? <Empty>No topology is stored. Leases and reports of faults store theirs, and so does <code>canopy topology put</code>.</Empty> : (
+          {(reply) => reply.topologies.length === 0 ? <Empty>No topology is stored. Leases and reports of faults store theirs, and so does <code>canopy network put</code>.</Empty> : (
             <>
               <Table label="Topologies" rows={reply.topologies} keyOf={(topology) => topology.id}
                 columns={[

@@ -96,7 +96,7 @@ export function LeasesPage({ route }: { route: Route }) {
     <>
       <div class="filters" role="search"><Field wide label="Filter" value={filter} placeholder="replanned=true" onChange={(value) => change({ filter: value })} /></div>
       <Shown of={asked}>
-        {(reply) => reply.leases.length === 0 ? <Empty>{filter ? "No lease matches this filter." : <>No job holds a lease. <code>canopy fetch --lease</code> records which plans a job uses.</>}</Empty> : (
+        {(reply) => reply.leases.length === 0 ? <Empty>{filter ? "No lease matches this filter." : <>No job holds a lease. <code>canopy job fetch --lease</code> records which plans a job uses.</>}</Empty> : (
           <>
             <Table label="Leases" rows={reply.leases} keyOf={(lease) => lease.name} sort={sort} onSort={(value) => change({ sort: value })}
               columns={[

@@ -55,11 +55,11 @@ pub struct StoredToken {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TokenError {
-    #[error("the token is not one of this server's; ask an administrator for one (`canopy tokens create`)")]
+    #[error("the token is not one of this server's; ask an administrator for one (`canopy server tokens create`)")]
     Unknown,
-    #[error("token `{}` has expired; ask an administrator for a new one (`canopy tokens create`)", short(name))]
+    #[error("token `{}` has expired; ask an administrator for a new one (`canopy server tokens create`)", short(name))]
     Expired { name: String },
-    #[error("token `{}` was revoked; ask an administrator for a new one (`canopy tokens create`)", short(name))]
+    #[error("token `{}` was revoked; ask an administrator for a new one (`canopy server tokens create`)", short(name))]
     Revoked { name: String },
     #[error("the file of tokens cannot be read: {}", short(problem))]
     Malformed { problem: String },
@@ -67,7 +67,7 @@ pub enum TokenError {
     TooMany,
     #[error("`{}` cannot be the name of a token; use 1 to {NAME_CHARS_MAX} characters without controls", short(name))]
     Name { name: String },
-    #[error("no valid token has the name or identifier `{}`; `canopy tokens list` shows all", short(name))]
+    #[error("no valid token has the name or identifier `{}`; `canopy server tokens list` shows all", short(name))]
     NotFound { name: String },
     #[error(transparent)]
     Role(#[from] RoleError),

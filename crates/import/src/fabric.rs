@@ -82,7 +82,7 @@ impl Fabric {
     pub(crate) fn alone(self) -> Result<(TopologyDraft, Report), String> {
         let unknown = |what: &str| {
             format!(
-                "the file does not say how fast {what} is; name the machines and the rates: `canopy topology compose \
+                "the file does not say how fast {what} is; name the machines and the rates: `canopy network compose \
                  --fabric FILE --nodes HOSTS --rates nic=400Gb/s,leaf-spine=400Gb/s`"
             )
         };

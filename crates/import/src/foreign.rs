@@ -9,11 +9,10 @@ pub struct ForeignFile {
     pub instead: &'static str,
 }
 
-const NETWORK: &str = "describe the network in canopy's YAML, as `canopy topology generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
+const NETWORK: &str = "describe the network in canopy's YAML, as `canopy network generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
 const DUMP: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file";
 /// Of a log, the dump, and what the log is good for.
-const LOG: &str =
-    "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file; `canopy doctor FILE` says what the log shows";
+const LOG: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file; `canopy tools doctor FILE` says what the log shows";
 const SIMULATED: &str = "give the network of the analytical back end, with `topology`, `npus_count` and `bandwidth`";
 const NODES: &str =
     "give what `kubectl get nodes -o yaml` writes, or `kubectl get hypernodes -o yaml` where Volcano has them";

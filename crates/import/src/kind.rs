@@ -80,7 +80,7 @@ impl FileKind {
         let made_with = self.made_with();
         match self {
             _ if problem.contains("; ") => String::new(),
-            Self::Own(_) => "; write it as `canopy topology generate ring:4 -o FILE` does".to_owned(),
+            Self::Own(_) => "; write it as `canopy network generate ring:4 -o FILE` does".to_owned(),
             Self::Csv => format!("; send one whole table with {made_with}"),
             _ if made_with.starts_with("the syntax of") => format!("; send one whole file in {made_with}"),
             _ => format!("; send what `{made_with}` writes, whole and alone"),

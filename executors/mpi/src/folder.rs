@@ -23,13 +23,13 @@ const ALL_BYTES_MAX: u64 = 1 << 30;
 pub(crate) enum FolderError {
     #[error("{path}: cannot be read: {problem}")]
     Unreadable { path: PathBuf, problem: String },
-    #[error("{path}: has no plans; help: write some there with `canopy plan … --sizes --format oneccl-xml -o {path}`")]
+    #[error("{path}: has no plans; help: write some there with `canopy plan bundle … --format oneccl-xml -o {path}`")]
     Empty { path: PathBuf },
     #[error(
         "{path}: has over {FILES_MAX} files or {ALL_BYTES_MAX} bytes; help: make a bundle of the plans of this job"
     )]
     TooLarge { path: PathBuf },
-    #[error("{path}: {problem}; help: make the bundle again with `canopy plan … --sizes --format oneccl-xml`")]
+    #[error("{path}: {problem}; help: make the bundle again with `canopy plan bundle … --format oneccl-xml`")]
     Manifest { path: PathBuf, problem: String },
     #[error("{path}: is not the file that manifest.json describes; help: copy the bundle again")]
     Changed { path: PathBuf },

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A folder of plans, or a bundle.
 pub(crate) const PLAN_DIR: &str = "CANOPY_PLAN_DIR";
-/// What `canopy fetch` and `canopy env` set for a job; read where [`PLAN_DIR`] is not set.
+/// What `canopy job fetch` and `canopy job env` set for a job; read where [`PLAN_DIR`] is not set.
 pub(crate) const JOB_DIR: &str = "CANOPY_JOB_DIR";
 /// Whether plans that cannot be used are errors.
 pub(crate) const STRICT: &str = "CANOPY_STRICT";

@@ -119,7 +119,7 @@ class Agreement(unittest.TestCase):
         self.assertIn(f"rank 0 is on {HERE}:0, and the plan is for {HERE}:9", said)
 
     def test_a_job_folder(self) -> None:
-        """What `canopy fetch` writes."""
+        """What `canopy job fetch` writes."""
         self.runs_plans(lambda _: {"CANOPY_PLAN_DIR": str(PLANS / "fetched4")})
 
     def test_plans_made_at_the_start(self) -> None:

@@ -1,4 +1,4 @@
-"""Moving traffic by plans of a running server, and by the lines that `canopy plan-moving` writes."""
+"""Moving traffic by plans of a running server, and by the lines that `canopy tools plan-moving` writes."""
 
 import json
 import os

@@ -80,7 +80,7 @@ class Server(unittest.TestCase):
             ({"CANOPY_JOB": "other"}, "job 'other' has no lease"),
             ({"CANOPY_TOPOLOGY": "rings:4"}, "rings"),
             ({"CANOPY_TOPOLOGY": "ring:5"}, "for 4 ranks"),
-            ({"CANOPY_TOPOLOGY": "clusters/a:b"}, "canopy fetch"),
+            ({"CANOPY_TOPOLOGY": "clusters/a:b"}, "canopy job fetch"),
             (
                 {"CANOPY_TOPOLOGY": "ring:4", "CANOPY_SERVER": "unix:/none", "CANOPY_PLANNING_SECONDS": "1"},
                 "unix:/none",

@@ -4673,7 +4673,7 @@ pub struct HostKind {
 /// A regular fabric.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FabricLayout {
-    /// `star`, `rail`, `rail:spine` or `leaf-spine:hosts=4,spines=2`, as in `canopy topology replicate`.
+    /// `star`, `rail`, `rail:spine` or `leaf-spine:hosts=4,spines=2`, as in `canopy network replicate`.
     #[prost(string, tag = "1")]
     pub layout: ::prost::alloc::string::String,
     /// The machines as a hostlist, in their order along the leaves. Must be given.

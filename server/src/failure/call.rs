@@ -148,7 +148,7 @@ pub(crate) enum CallFailure {
     Archive(#[from] ArchiveError),
     #[error(
         "{record} of the archive is refused: {problem} (nothing was imported); \
-         leave it out: delete it where it is from, with `canopy plans evict` or `canopy topology delete`, and export again"
+         leave it out: delete it where it is from, with `canopy server plans evict` or `canopy network delete`, and export again"
     )]
     ArchiveRecord { record: String, problem: String },
     #[error("the piece of the archive at byte {offset} {problem} (nothing was imported)")]
@@ -156,7 +156,7 @@ pub(crate) enum CallFailure {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(
-        "the server can be drained only over the Unix socket in its data directory{}; use `canopy drain --server unix:…/canopy.sock`, or send SIGTERM",
+        "the server can be drained only over the Unix socket in its data directory{}; use `canopy server drain --server unix:…/canopy.sock`, or send SIGTERM",
         if *.is_here { ", unless allow_loopback_drain is set" } else { "" }
     )]
     DrainRefused { is_here: bool },

@@ -10,7 +10,7 @@ use crate::store::clusters::{ClusterStoreError, FOLDER};
 /// Why a cluster is refused, or has no such part.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterFailure {
-    #[error("cluster `{name}` is not stored; store it with `canopy cluster put`, or list the clusters")]
+    #[error("cluster `{name}` is not stored; store it with `canopy network cluster put`, or list the clusters")]
     Unknown { name: String },
     #[error("`{name}` does not name a cluster; use {FOLDER} and 1 to 63 letters, digits and `- _ .`")]
     Name { name: String },

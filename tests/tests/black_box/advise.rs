@@ -1,4 +1,4 @@
-//! Rules of `canopy advise` in the hands of a real Open MPI: the algorithms that run are those advised.
+//! Rules of `canopy tools advise` in the hands of a real Open MPI: the algorithms that run are those advised.
 
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 

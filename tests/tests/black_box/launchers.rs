@@ -1,4 +1,4 @@
-//! Host files in the hands of real launchers: the ranks of a job land as `canopy order` says.
+//! Host files in the hands of real launchers: the ranks of a job land as `canopy tools order` says.
 //!
 //! Slurm and Open MPI run with all their machines on this one, under names that nothing else knows.
 

@@ -65,8 +65,11 @@ pub(crate) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
+pub(crate) fn completions(args: &CompletionsArgs, command: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
+    // Commands of families without the family's name would be most of the list.
+    let listed = command.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned();
+    let mut command = Command::new("canopy").args(command.get_arguments()).subcommands(listed);
     clap_complete::generate(args.shell, &mut command, "canopy", &mut script);
     write_stdout(&script)
 }

@@ -1,4 +1,4 @@
-//! `canopy cluster`: clusters that a server keeps, whose machines requests name.
+//! `canopy network cluster`: clusters that a server keeps, whose machines requests name.
 
 use std::path::Path;
 
@@ -27,12 +27,12 @@ use crate::stdout::print;
 A request for a part of a stored cluster names machines: its T is clusters/NAME:HOSTLIST, or clusters/NAME for all of them.
 
 Examples:
-  canopy cluster put prod --host h100.xml --fabric topology.conf --rates nic=400Gb/s
-  canopy cluster put lab --host node.xml --fabric rail --nodes 'lab[1-8]'
+  canopy network cluster put prod --host h100.xml --fabric topology.conf --rates nic=400Gb/s
+  canopy network cluster put lab --host node.xml --fabric rail --nodes 'lab[1-8]'
   canopy plan 'clusters/prod:gpu[001-016]' --collective allreduce -o plan.json
-  canopy topology get 'clusters/prod:gpu[001-016]' -o job.yaml
+  canopy network get 'clusters/prod:gpu[001-016]' -o job.yaml
   canopy faults report clusters/prod switch:leaf2
-  canopy cluster show prod")]
+  canopy network cluster show prod")]
 pub(crate) enum ClusterCommand {
     /// Store a cluster at a server, or replace the one of this name
     Put(PutArgs),

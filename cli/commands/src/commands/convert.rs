@@ -142,7 +142,7 @@ fn converted(args: &ConvertArgs, bytes: &[u8]) -> Result<(), Failure> {
     let name = args.file.display().to_string();
     let Some(to) = args.to.target() else {
         return Err(Failure::input("NCCL cannot load external plans")
-            .help("name a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
+            .help("name a runtime that runs plans, or write tuner advice: `canopy plan bundle --profile nccl`"));
     };
     let format = Format::of(bytes).unwrap_or(Format::MscclXml);
     require_options(args, format, &name)?;

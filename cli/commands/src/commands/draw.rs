@@ -47,7 +47,7 @@ A plan by a rule for more ranks than trees can be written for is drawn by class:
 Exit status: 0 when it was drawn, 2 when the plan cannot be read or is wrong, or there is too much to look at.")]
 pub(crate) struct DrawArgs {
     /// A plan in canopy's JSON, or one of a server such as plans/0123abcd, or a network: generator expression or file;
-    /// or the folder of `canopy plan-job`, whose drawing divides each link by the groups that use it
+    /// or the folder of `canopy tools plan-job`, whose drawing divides each link by the groups that use it
     #[arg(value_name = "PLAN|T|DIR")]
     subject: String,
     #[command(flatten)]

@@ -10,9 +10,10 @@ mod what_if;
 use clap::Subcommand;
 
 use crate::commands::operate::ListArgs;
+use crate::commands::resynth;
 use crate::exit::Failure;
 
-/// Faults of a network: what-if, report, list, clear, feed
+/// Faults of a network: what-if, report, list, clear, feed, resynth
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 A fault is a target and the fraction that remains: link:A>B, link:A=B (both ways), nic:GPU, nic:GPU>PORT, gpu:GPU, host:NAME, node:ID, switch:ID,
@@ -31,6 +32,7 @@ Examples:
     List(ListArgs),
     Clear(clear::ClearArgs),
     Feed(feed::FeedArgs),
+    Resynth(resynth::ResynthArgs),
 }
 
 /// Runs one of them.
@@ -41,5 +43,6 @@ pub(crate) async fn run(command: FaultsCommand) -> Result<(), Failure> {
         FaultsCommand::List(args) => list::run(&args).await,
         FaultsCommand::Clear(args) => clear::run(&args).await,
         FaultsCommand::Feed(args) => feed::run(args).await,
+        FaultsCommand::Resynth(args) => resynth::run(args).await,
     }
 }

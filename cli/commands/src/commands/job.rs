@@ -25,6 +25,8 @@ use canopy_topology::is_invisible;
 
 use crate::exit::Failure;
 
+/// The family of these commands, which may be left out.
+const FAMILY: &str = "job";
 /// Names of the commands.
 const NAMES: [&str; 4] = ["prefetch", "fetch", "env", "release"];
 /// Longest id of a job.
@@ -33,7 +35,8 @@ const JOB_BYTES_MAX: usize = 255;
 /// Whether these arguments, as the process got them, call a hook that must not fail.
 pub(super) fn must_not_fail(arguments: &[OsString]) -> bool {
     let is = |argument: &OsString, text: &str| argument.to_str() == Some(text);
-    let command = arguments.iter().skip(1).find(|argument| !argument.to_string_lossy().starts_with('-'));
+    let mut words = arguments.iter().skip(1).filter(|argument| !argument.to_string_lossy().starts_with('-'));
+    let command = words.find(|word| !is(word, FAMILY));
     command.is_some_and(|command| NAMES.iter().any(|name| is(command, name)))
         && !arguments.iter().any(|argument| is(argument, "--strict"))
 }
@@ -102,9 +105,9 @@ mod tests {
             let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             must_not_fail(&arguments)
         };
-        assert!(forgiven("canopy fetch --no-such-option"));
-        assert!(forgiven("canopy env"));
-        assert!(!forgiven("canopy fetch --strict --no-such-option"));
+        assert!(forgiven("canopy job fetch --no-such-option"));
+        assert!(forgiven("canopy job env"));
+        assert!(!forgiven("canopy job fetch --strict --no-such-option"));
         assert!(!forgiven("canopy plan fetch --no-such-option"));
         assert!(!forgiven("canopy"));
     }

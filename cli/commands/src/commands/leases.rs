@@ -1,4 +1,4 @@
-//! `canopy leases`: which jobs run on which plans, and what becomes of them.
+//! `canopy job leases`: which jobs run on which plans, and what becomes of them.
 
 mod watch;
 
@@ -20,15 +20,15 @@ use crate::table::count;
 /// Leases of jobs on plans: list, show, watch, events, renew, release
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A job that fetched its plans with `canopy fetch --lease TIME` holds a lease on them: when a fault hits one of them, the server
+A job that fetched its plans with `canopy job fetch --lease TIME` holds a lease on them: when a fault hits one of them, the server
 plans again and notifies the job's watchers.
 
 Examples:
-  canopy leases list --filter 'replanned=true'
-  canopy leases watch --job 17
-  canopy leases show --job 17
-  canopy leases renew leases/0000019abc012345 --ttl 2h
-  canopy leases release --job 17")]
+  canopy job leases list --filter 'replanned=true'
+  canopy job leases watch --job 17
+  canopy job leases show --job 17
+  canopy job leases renew leases/0000019abc012345 --ttl 2h
+  canopy job leases release --job 17")]
 pub(crate) enum LeasesCommand {
     /// List leases, newest first
     #[command(after_help = "\
@@ -260,7 +260,7 @@ impl Which {
         let (leases, ()) = found.await?;
         if leases.is_empty() {
             return Err(Failure::input(format!("job `{job}` holds no lease"))
-                .help("`canopy leases list` shows those that there are"));
+                .help("`canopy job leases list` shows those that there are"));
         }
         Ok(leases)
     }

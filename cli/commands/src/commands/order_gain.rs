@@ -1,4 +1,4 @@
-//! The gain of another order of machines: for `canopy order`, and for whoever asks only that.
+//! The gain of another order of machines: for `canopy tools order`, and for whoever asks only that.
 
 use canopy_client::ErrorClass;
 use canopy_order::{OrderError, Times, report};
@@ -40,7 +40,7 @@ pub(super) struct Comparison<'a> {
 pub(super) struct OrderGain {
     /// How long rings take in the given order, beside the best that was found.
     pub(super) times_as_fast: f64,
-    /// As `canopy order` says it.
+    /// As `canopy tools order` says it.
     #[serde(skip)]
     pub(super) words: String,
 }
@@ -67,9 +67,9 @@ pub(super) fn refused(error: &OrderError) -> Failure {
     let text = error.to_string();
     match error {
         OrderError::Machines(_) => {
-            Failure::input(text).help("compose the network with `canopy topology compose`, or add `host`")
+            Failure::input(text).help("compose the network with `canopy network compose`, or add `host`")
         }
-        OrderError::Part(_) => Failure::input(text).help("`canopy order T --to nodes -o -` lists the machines"),
+        OrderError::Part(_) => Failure::input(text).help("`canopy tools order T --to nodes -o -` lists the machines"),
         OrderError::Hosts(_) | OrderError::Groups(_) => Failure::input(text),
         OrderError::Stopped(_) => Failure::new(ErrorClass::Deadline, text).help("raise `--deadline`"),
     }

@@ -1,7 +1,7 @@
 //! `canopy plan`: asks a server for plans and writes their files.
 //!
-//! Three commands in one: a plan and its file (`one`), with `--sizes` a folder of plans by message size (`bundle`), with
-//! `--joint` a folder of plans that were made in common (`joint`). Here is what the user writes, and which of them it is.
+//! Three commands: a plan and its file (`one`); `canopy plan bundle`, a folder of plans by message size; `canopy plan joint`, a
+//! folder of plans that were made in common. Here is what the user writes, and which of them it is.
 
 mod bundle;
 pub(super) mod file;
@@ -19,6 +19,7 @@ mod report;
 use std::time::Duration;
 
 use canopy_synth::Algorithm;
+use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 
 use crate::args::{self, CollectiveName, LimitArgs, MemoryArgs, PartArgs};
 use crate::around::AroundArgs;
@@ -34,8 +35,11 @@ use joint::JointArgs;
 use one::OnMiss;
 
 /// Make a plan and write its file
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[derive(Debug)]
+pub(crate) struct PlanCommand(PlanArgs);
+
+/// `--help` of the command without a command of its own.
+const EXAMPLES: &str = "\
 Examples:
   canopy plan ring:8 --collective allgather > plan.json
   canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
@@ -44,12 +48,15 @@ Examples:
   canopy plan torus:4x4 --collective all-to-all-v --blocks tokens.csv -o plan.json
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
   canopy plan dgx-a100:boxes=2 --collective allgather --placement gpu[07-08]:0-7 -o plan.json
-  canopy plan dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB..1GiB --format msccl-xml -o plans
-  canopy plan mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans
+  canopy plan bundle dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB..1GiB --format msccl-xml -o plans
+  canopy plan joint mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
-Without --server and CANOPY_SERVER, the command makes the plan itself and keeps it in the data folder, or asks a server that runs there.")]
-pub(crate) struct PlanArgs {
+Without --server and CANOPY_SERVER, the command makes the plan itself and keeps it in the data folder, or asks a server that runs there.";
+
+/// What each of the three commands is told, by the names of `PlanArgs`; the options of the other commands are hidden from help.
+#[derive(Debug, clap::Args)]
+struct PlanArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
     topology: String,
@@ -95,8 +102,8 @@ pub(crate) struct PlanArgs {
 /// The calls that plans are for.
 #[derive(Debug, clap::Args)]
 struct CallArgs {
-    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter, all-to-all or all-to-all-v; with
-    /// --sizes several, separated by commas
+    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter, all-to-all or all-to-all-v; for
+    /// a bundle several, separated by commas
     #[arg(long, short, value_name = "C", value_delimiter = ',', value_parser = args::collective_name)]
     collective: Vec<CollectiveName>,
     /// Root of broadcast, reduce, gather and scatter; rank 0 if not given
@@ -109,6 +116,94 @@ struct CallArgs {
     /// Greatest message in bytes, such as 64MiB [default: the server's, 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
+}
+
+/// Folders of plans: the command, what it does, the option that it needs, and an example.
+const FOLDERS: [(&str, &str, &str, &str); 2] = [
+    (
+        "bundle",
+        "Make a folder of plans by message size, each for the sizes at which it is fastest",
+        "sizes",
+        "\
+Examples:
+  canopy plan bundle dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB..1GiB --format msccl-xml -o plans
+  canopy plan bundle dgx-a100:boxes=2 -c allreduce --sizes 1KiB..1GiB --communicator tp0=0-7 --profile nccl -o plans",
+    ),
+    (
+        "joint",
+        "Make a folder of plans for collectives that run at the same time, so that they share the network",
+        "joint",
+        "\
+Examples:
+  canopy plan joint mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans",
+    ),
+];
+
+/// Options of one plan alone.
+const OF_ONE: [&str; 16] = [
+    "size",
+    "algorithm",
+    "trees",
+    "chunks",
+    "max_chunks",
+    "max_depth",
+    "tolerance",
+    "seed",
+    "form",
+    "root_policy",
+    "on_miss",
+    "ranks",
+    "shares",
+    "blocks",
+    "max_layers",
+    "transit",
+];
+/// Options of bundles alone, and of joint plans alone.
+const OF_BUNDLE: [&str; 5] = ["sizes", "communicator", "strict", "margin", "alpha"];
+const OF_JOINT: [&str; 2] = ["joint", "published"];
+/// Options of calls that joint plans state in their own way.
+const OF_CALL: [&str; 3] = ["collective", "root", "placement"];
+
+/// A command of `plan` whose help has the options that it takes.
+fn folder((name, about, needs, examples): (&'static str, &'static str, &'static str, &'static str)) -> Command {
+    let hidden = match name {
+        "bundle" => [OF_ONE.as_slice(), &OF_JOINT].concat(),
+        _ => [OF_ONE.as_slice(), &OF_CALL, &OF_BUNDLE].concat(),
+    };
+    PlanArgs::augment_args(Command::new(name))
+        .about(about)
+        .after_help(examples)
+        .mut_arg("output", |arg| arg.help("Folder to write"))
+        .mut_arg(needs, |arg| arg.required(true))
+        .mut_args(|arg| if hidden.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
+}
+
+impl clap::Args for PlanCommand {
+    fn augment_args(command: Command) -> Command {
+        let others = [OF_BUNDLE.as_slice(), &OF_JOINT].concat();
+        PlanArgs::augment_args(command)
+            .about("Make a plan and write its file")
+            .after_help(EXAMPLES)
+            .mut_args(|arg| if others.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
+            .subcommands(FOLDERS.map(folder))
+            .subcommand_negates_reqs(true)
+            .disable_help_subcommand(true)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PlanCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        PlanArgs::from_arg_matches(matches.subcommand().map_or(matches, |(_, matches)| matches)).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// What all three commands are told.
@@ -131,7 +226,7 @@ impl Common {
 }
 
 /// Does what the arguments ask for.
-pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
+pub(crate) async fn run(PlanCommand(args): PlanCommand) -> Result<(), Failure> {
     let PlanArgs { topology, call, bundle, joint, file, algorithm, limits, on_miss, memory, .. } = args;
     let PlanArgs { deadline, around, faults, json, server, .. } = args;
     around.apply();

@@ -1,4 +1,4 @@
-//! `canopy render`: the file of one rank of a plan in stages, made of its rule on the machine that runs the rank.
+//! `canopy job render`: the file of one rank of a plan in stages, made of its rule on the machine that runs the rank.
 
 use std::path::{Path, PathBuf};
 
@@ -26,9 +26,9 @@ ranks. They fit together, as all follow from one rule; `canopy verify` checks th
 options.
 
 Examples:
-  canopy render plan.json --rank 5
-  canopy render plan.json --rank 5 --to oneccl -o plan-5.xml
-  canopy render plans/0123abcd --rank 70000 --to mscclpp-0.10 --size 64MiB -o execution-70000.json
+  canopy job render plan.json --rank 5
+  canopy job render plan.json --rank 5 --to oneccl -o plan-5.xml
+  canopy job render plans/0123abcd --rank 70000 --to mscclpp-0.10 --size 64MiB -o execution-70000.json
 
 Exit status: 0 when the file is made, 2 when the plan has no rule or no such rank, 3 when the runtime has no room for it.")]
 pub(crate) struct RenderArgs {

@@ -1,4 +1,4 @@
-//! `canopy resynth`: a plan for what faults leave of a network, each better one as it comes, and whether it is worth a restart.
+//! `canopy faults resynth`: a plan for what faults leave of a network, each better one as it comes, and whether it is worth a restart.
 
 mod restart;
 
@@ -44,10 +44,10 @@ Faults: link:A=B or one way link:A>B, nic:GPU, gpu:GPU, host:NAME, node:ID, swit
 *N/D behind it, that part is left.
 
 Examples:
-  canopy resynth dgx-a100:boxes=2 --fault nic:b0g3 --collective allreduce
-  canopy resynth torus:4x4 --fault link:00=01 --fault gpu:22 --collective all-to-all -o plan.json
-  canopy resynth cluster.yaml --fault 'link:b0g3>ib*1/2' -c allgather --format msccl-xml -o plan.xml --json
-  canopy resynth --job 17 --fault gpu:gpu01:3 --server planner.example:7423")]
+  canopy faults resynth dgx-a100:boxes=2 --fault nic:b0g3 --collective allreduce
+  canopy faults resynth torus:4x4 --fault link:00=01 --fault gpu:22 --collective all-to-all -o plan.json
+  canopy faults resynth cluster.yaml --fault 'link:b0g3>ib*1/2' -c allgather --format msccl-xml -o plan.xml --json
+  canopy faults resynth --job 17 --fault gpu:gpu01:3 --server planner.example:7423")]
 pub(crate) struct ResynthArgs {
     /// Generator expression or file of the healthy network
     #[arg(value_name = "T", required_unless_present = "job", conflicts_with = "job")]
@@ -221,7 +221,8 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
 async fn leased(job: &str, server: &ServerArgs) -> Result<(String, CollectiveKind), Failure> {
     server.require_server().await?;
     let none = || {
-        Failure::input(format!("job `{job}` holds no lease")).help("`canopy leases list` shows those that there are")
+        Failure::input(format!("job `{job}` holds no lease"))
+            .help("`canopy job leases list` shows those that there are")
     };
     let found = ask(server, None, async |connection, left| {
         let request = ListLeasesRequest { filter: format!("job={job}"), ..ListLeasesRequest::default() };

@@ -74,7 +74,7 @@ Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, 
     group = ArgGroup::new("compared").args(["sweep", "workload"]).multiple(true),
 )]
 pub(crate) struct SimulateArgs {
-    /// A plan in canopy's JSON, one of a server such as plans/0123abcd, or the folder of `canopy plan-job`, whose plans run at once; with --collective or --workload, a generator expression or file of the network to plan for
+    /// A plan in canopy's JSON, one of a server such as plans/0123abcd, or the folder of `canopy tools plan-job`, whose plans run at once; with --collective or --workload, a generator expression or file of the network to plan for
     #[arg(value_name = "PLAN|T")]
     plan: PathBuf,
     #[command(flatten)]

@@ -268,11 +268,11 @@ fn readable(args: &StartArgs, summary: &StartSummary, seen: &Seen, topology: &To
     for &way in worth_it {
         lines.push(match way {
             "order" => {
-                format!("next       canopy order {name} --to openmpi -o hosts    # or slurm, mpich, nodes, configmap")
+                format!("next       canopy tools order {name} --to openmpi -o hosts    # or slurm, mpich, nodes, configmap")
             }
             "tuner" => {
                 let kind = if is_amd { "rccl" } else { "nccl-csv" };
-                format!("next       canopy advise {name} --to {kind} -o tuner.csv    # with the same --calibration")
+                format!("next       canopy tools advise {name} --to {kind} -o tuner.csv    # with the same --calibration")
             }
             _ => {
                 let wanted = plans.iter().filter(|gain| gain.sizes.is_some()).map(|gain| gain.collective);
@@ -281,7 +281,7 @@ fn readable(args: &StartArgs, summary: &StartSummary, seen: &Seen, topology: &To
                 let (first, last) = args.sizes.ends();
                 let sizes = format!("{}..{}", in_words(first), in_words(last)).replace(' ', "");
                 format!(
-                    "next       canopy plan {name} -c {wanted} --sizes {sizes} --format msccl-xml{profile} -o plans    # and docs/runtimes.md"
+                    "next       canopy plan bundle {name} -c {wanted} --sizes {sizes} --format msccl-xml{profile} -o plans    # and docs/runtimes.md"
                 )
             }
         });
@@ -293,7 +293,7 @@ fn readable(args: &StartArgs, summary: &StartSummary, seen: &Seen, topology: &To
     lines.push(format!(
         "measure    mpirun -np {ranks} {program} -b 1M -e 4G -f 4 > runs.txt    # nccl-tests, before and after"
     ));
-    lines.push(format!("calibrate  canopy calibrate {name} runs.txt -o calibration.yaml, then canopy start {name} --calibration calibration.yaml"));
+    lines.push(format!("calibrate  canopy tools calibrate {name} runs.txt -o calibration.yaml, then canopy start {name} --calibration calibration.yaml"));
     lines.join("\n")
 }
 

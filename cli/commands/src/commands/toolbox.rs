@@ -19,6 +19,7 @@ use super::plan;
 use crate::exit::Failure;
 use crate::running::interruptible;
 
+/// The toolbox beside plans and servers: emulate, run, measure, diagnose, look for networks and orders of ranks
 #[derive(Debug, Subcommand)]
 pub(super) enum Tool {
     PlanJob(plan::job::PlanJobArgs),

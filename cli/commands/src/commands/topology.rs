@@ -1,4 +1,4 @@
-//! `canopy topology show | generate | convert | compose | replicate | hash | same | cost`, which need no server, and
+//! `canopy network show | generate | convert | compose | replicate | hash | same | cost`, which need no server, and
 //! `put | list | get | check | delete`, which ask one.
 
 mod cluster;
@@ -34,20 +34,8 @@ const CAPACITY_ROWS_JSON_MAX: usize = 1000;
 /// Most rows of the capacity table for people.
 const CAPACITY_ROWS_TEXT_MAX: usize = 16;
 
-/// Show, generate and convert topologies; keep them at a server and check them there
+/// Networks one by one.
 #[derive(Debug, clap::Subcommand)]
-#[command(after_help = "\
-Examples:
-  canopy topology show dgx-h100:boxes=2
-  canopy topology generate torus:4x4,bw=50GB/s -o torus.yaml
-  canopy topology same torus:4x4 hypercube:4
-  canopy topology convert topo.xml --to yaml -o topo.yaml
-  canopy topology compose --host topo.xml --fabric topology.conf --nodes 'gpu[001-016]' -o job.yaml
-  canopy topology replicate topo.xml --boxes 4 --fabric rail -o cluster.yaml
-  canopy topology schema -o topology.schema.json
-  canopy topology cost dfc2:32x32,terminals=16
-  canopy topology put topo.yaml --server 127.0.0.1:7423
-  canopy plan topologies/0123abcd… --collective allgather --server 127.0.0.1:7423 -o plan.json")]
 pub(crate) enum TopologyCommand {
     #[command(flatten)]
     Offline(OfflineCommand),
@@ -173,7 +161,7 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
             let topology = generate(&input::completed(expression)?, &input::limits()?).map_err(|error| {
                 let failure = Failure::input(format!("`{expression}`: {}", words(&error)));
                 if Path::new(expression).exists() {
-                    failure.help(format!("`{expression}` is a file; use `canopy topology convert {expression}`"))
+                    failure.help(format!("`{expression}` is a file; use `canopy network convert {expression}`"))
                 } else {
                     failure
                 }

@@ -57,7 +57,7 @@ pub(crate) struct VerifyArgs {
     #[arg(value_name = "FILE", required_unless_present = "joint")]
     file: Option<PathBuf>,
     /// Plans in canopy's JSON that run at the same time, or their folder: each is checked, and that in no step two of them use the same link;
-    /// for the folder of `canopy plan-job`, that together they take as long as it says, and that nothing is faster
+    /// for the folder of `canopy tools plan-job`, that together they take as long as it says, and that nothing is faster
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["file", "topology", "profile", "collective", "root"])]
     joint: Vec<PathBuf>,
     /// Generator expression or file: the network the plan must be for

@@ -5,7 +5,7 @@ use canopy_topology::families;
 
 /// Why the graphs of the direct-connect catalogue are not in the table.
 const NOT_LOOKED_FOR: &str =
-    "many of its members are those of other families too; canopy topology same compares with any";
+    "many of its members are those of other families too; canopy network same compares with any";
 
 /// Families of the generator that no network is recognised as a member of, and why.
 const UNRECOGNISED: &[(&str, &str)] = &[

@@ -20,7 +20,7 @@ pub enum NcclError {
     SeveralGpus { line: usize, busid: String },
     #[error(
         "the file describes {hosts} hosts that no NVSwitch joins; keep the <cpu> elements of one host_hash, or run NCCL on one host, and join \
-         machines with `canopy topology replicate` or `compose`"
+         machines with `canopy network replicate` or `compose`"
     )]
     SeveralHosts { hosts: usize },
     #[error(

@@ -122,7 +122,7 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
     }
     if flat.is_some() {
         let problem = format!(
-            "topology `{name}` is flat, which says nothing of switches; use `canopy topology replicate` with a layout"
+            "topology `{name}` is flat, which says nothing of switches; use `canopy network replicate` with a layout"
         );
         return Err(FileError::whole(KIND, problem).into());
     }

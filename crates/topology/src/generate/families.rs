@@ -252,7 +252,7 @@ impl Family {
     pub(super) fn find(name: &str, position: usize) -> Result<&'static Self, ExpressionError> {
         let names = || FAMILIES.iter().map(|family| family.takes.name);
         FAMILIES.iter().find(|family| same_word(family.takes.name, name)).ok_or_else(|| {
-            let suggestion = did_you_mean(name, names(), "`canopy topology families` lists all");
+            let suggestion = did_you_mean(name, names(), "`canopy network families` lists all");
             ExpressionError::UnknownFamily { name: shorten(name), position, suggestion }
         })
     }

@@ -55,7 +55,7 @@ impl SiteRates {
         for (name, keys) in stated {
             let known = || FAMILIES.iter().map(|family| &family.takes);
             let Some(family) = known().find(|takes| takes.name.eq_ignore_ascii_case(&name)) else {
-                let hint = did_you_mean(&name, known().map(|takes| takes.name), "see `canopy topology families`");
+                let hint = did_you_mean(&name, known().map(|takes| takes.name), "see `canopy network families`");
                 return Err(SiteRatesError::Family { name: shorten(&name), hint });
             };
             let read = |(key, value): (String, Value)| match value {

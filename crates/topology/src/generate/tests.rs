@@ -393,7 +393,7 @@ fn unknown_families_get_a_suggestion() {
     for (expression, message) in [
         ("rings:8", "position 1: unknown family `rings`; did you mean `ring`?"),
         ("h100:boxes=2", "position 1: unknown family `h100`; did you mean `dgx-h100`?"),
-        ("zzz", "position 1: unknown family `zzz`; `canopy topology families` lists all"),
+        ("zzz", "position 1: unknown family `zzz`; `canopy network families` lists all"),
     ] {
         assert_eq!(generate(expression, &LIMITS).unwrap_err().to_string(), message);
     }

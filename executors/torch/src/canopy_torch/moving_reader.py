@@ -1,4 +1,4 @@
-"""Reads plans of moving traffic: the line that `canopy plan-moving` writes, and the messages of a server.
+"""Reads plans of moving traffic: the line that `canopy tools plan-moving` writes, and the messages of a server.
 
 The line is flat, and so is the reader: it knows no nesting, no escapes and no numbers but whole ones. Anything that is
 not part of the format is refused. Sizes are limited before anything is stored.

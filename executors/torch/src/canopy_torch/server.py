@@ -124,7 +124,7 @@ def topology_source(v1: Any, text: str) -> Any:
         return v1.TopologySource(id=text)
     if text.startswith("clusters/"):
         raise SourceError(
-            "CANOPY_TOPOLOGY names a part of a cluster, which `canopy fetch` takes: write its folder to CANOPY_PLAN_DIR"
+            "CANOPY_TOPOLOGY names a part of a cluster, which `canopy job fetch` takes: write its folder to CANOPY_PLAN_DIR"
         )
     if not os.path.isfile(text):
         return v1.TopologySource(expression=text)

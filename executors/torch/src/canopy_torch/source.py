@@ -41,7 +41,7 @@ def read_folder(folder: str, rank_count: int) -> list[PlanFile]:
         ) from None
     if not files:
         raise NoPlansError(
-            f"{folder} has no plan of format oneccl-xml for {rank_count} ranks; make some with `canopy plan --sizes`"
+            f"{folder} has no plan of format oneccl-xml for {rank_count} ranks; make some with `canopy plan bundle`"
         )
     return files
 
@@ -85,7 +85,7 @@ def _of_manifest(folder: str, manifest: str, rank_count: int) -> list[PlanFile]:
 
 
 def _listed(document: Any, rank_count: int, manifest: str) -> list[tuple[str, str, tuple[str, ...] | None]]:
-    """Path, digest and devices of each file of a bundle (`items`) or of what `canopy fetch` wrote (`files`)."""
+    """Path, digest and devices of each file of a bundle (`items`) or of what `canopy job fetch` wrote (`files`)."""
     if document["kind"] == "plan-bundle":
         if document["format"] != "oneccl-xml":
             raise ValueError(f"its files are {str(document['format'])[:40]!r}, and not oneccl-xml")
@@ -122,7 +122,7 @@ def _read(folder: str, path: str, limit: int) -> bytes:
 
 
 def plan_with_command(settings: Settings, rank_count: int, ranks: Sequence[int]) -> list[PlanFile]:
-    """Runs `canopy plan --sizes` in a folder of its own. `ranks` of the topology are the group's; all, if empty."""
+    """Runs `canopy plan bundle` in a folder of its own. `ranks` of the topology are the group's; all, if empty."""
     assert settings.topology is not None, "the caller asks for plans of a topology"
     with tempfile.TemporaryDirectory(prefix="canopy-torch-") as work:
         folder = os.path.join(work, "plans")

@@ -58,7 +58,7 @@ fn planned(order: &Order) -> Option<(&'static str, Vec<String>)> {
     Some(("plan", options.0))
 }
 
-/// What `canopy resynth` is to be told, which takes faults and few other options.
+/// What `canopy faults resynth` is to be told, which takes faults and few other options.
 fn planned_around_faults(order: &Order) -> Option<(&'static str, Vec<String>)> {
     let is_whole = order.group.is_none() && order.placement.is_none() && order.shares.is_empty();
     let is_plain = order.limits == TreeLimits::NONE && order.sums == SumOptions::AUTO && order.seed == 0;
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn faults_are_for_resynth() {
         let faults = vec![Loss { target: "link:a>c".parse().unwrap(), remaining: Remaining::GONE }];
-        let line = "canopy resynth --data-dir \"$(mktemp -d)\" t.json --fault 'link:a>c' --collective allreduce \
+        let line = "canopy faults resynth --data-dir \"$(mktemp -d)\" t.json --fault 'link:a>c' --collective allreduce \
             --algorithm auto --deadline 1h --format json";
         let order = Order { faults, in_place: true, ..order() };
         check(&order, &[line]);

@@ -64,7 +64,7 @@ pub struct Settings {
     /// File of rules that say who may call what (TOML); read again when it changes [default: none].
     #[arg(long, env = "CANOPY_ACCESS", value_name = "FILE")]
     pub access: Option<PathBuf>,
-    /// File of the tokens that `canopy tokens` makes; read again when it changes [default: tokens.json in `data_dir`].
+    /// File of the tokens that `canopy server tokens` makes; read again when it changes [default: tokens.json in `data_dir`].
     #[arg(long, env = "CANOPY_TOKENS", value_name = "FILE")]
     pub tokens: Option<PathBuf>,
     /// Folder of the audit log, or `off` [default: audit in `data_dir`; off with `dev`].

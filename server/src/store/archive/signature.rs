@@ -115,7 +115,7 @@ impl ArchiveTrust {
                 Some(Some(key)) => _ = keys.insert(key),
                 Some(None) | None => {
                     return Err(format!(
-                        "line {}: `{}` is not a key; write {PREFIX} and 64 hexadecimal digits, as `canopy stats` of the other server shows it, or `{UNSIGNED}`",
+                        "line {}: `{}` is not a key; write {PREFIX} and 64 hexadecimal digits, as `canopy server stats` of the other server shows it, or `{UNSIGNED}`",
                         number + 1,
                         word.chars().take(100).collect::<String>(),
                     ));

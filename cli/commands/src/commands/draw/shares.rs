@@ -21,7 +21,7 @@ pub(super) fn folder(subject: &str) -> Result<Option<Folder>, Failure> {
     let path = Path::new(subject);
     let is_other = |what: &str| {
         Failure::input(format!("{subject} {what}"))
-            .help("give the folder that `canopy plan-job JOB.yaml -o DIR` wrote, or a single plan")
+            .help("give the folder that `canopy tools plan-job JOB.yaml -o DIR` wrote, or a single plan")
     };
     if path.is_dir() && !path.join(MANIFEST).is_file() {
         return Err(is_other(&format!("is a folder without {MANIFEST}")));

@@ -1,4 +1,4 @@
-//! `canopy audit`: whether the audit log of a server is whole.
+//! `canopy server audit`: whether the audit log of a server is whole.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -20,8 +20,8 @@ Each line names the hash of the line before it. Keep the last number and hash so
 that were taken from the end are noticed as well.
 
 Examples:
-  canopy audit verify /var/lib/canopy/audit
-  canopy audit verify /var/lib/canopy/audit --expect 1042:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+  canopy server audit verify /var/lib/canopy/audit
+  canopy server audit verify /var/lib/canopy/audit --expect 1042:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
 pub(crate) enum AuditCommand {
     /// Verify that no line was changed, taken out or put in
     Verify(VerifyArgs),
@@ -114,7 +114,7 @@ fn expectation(text: &str) -> Result<(u64, String), Failure> {
     let parsed = text.split_once(':').and_then(|(number, hash)| Some((number.parse().ok()?, hash.to_owned())));
     parsed.ok_or_else(|| {
         Failure::input(format!("--expect: `{text}` is not NUMBER:HASH"))
-            .help("copy the last line of `canopy audit verify`")
+            .help("copy the last line of `canopy server audit verify`")
     })
 }
 

@@ -1,4 +1,4 @@
-//! `canopy serve`: runs the server in the foreground, or works on its settings and data.
+//! `canopy server serve`: runs the server in the foreground, or works on its settings and data.
 
 use std::io;
 
@@ -11,11 +11,11 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy serve --dev
-  canopy serve --tls-certificate server.pem --tls-key server.key --access access.toml --listen 0.0.0.0:7423
-  canopy serve print-config > canopyd.toml
-  canopy serve --config canopyd.toml check-config
-  canopy serve --data-dir /var/lib/canopy restore plans.canopy
+  canopy server serve --dev
+  canopy server serve --tls-certificate server.pem --tls-key server.key --access access.toml --listen 0.0.0.0:7423
+  canopy server serve print-config > canopyd.toml
+  canopy server serve --config canopyd.toml check-config
+  canopy server serve --data-dir /var/lib/canopy restore plans.canopy
 
 It ends in order on SIGTERM or Ctrl-C, and at once on the second. Its commands do without a running server: options stand
 before them.")]

@@ -1,4 +1,4 @@
-//! `canopy tokens`: makes and revokes the tokens of a server, in the file that the server reads.
+//! `canopy server tokens`: makes and revokes the tokens of a server, in the file that the server reads.
 //!
 //! The file is found as the server finds it: by its configuration. The server reads the file again when an unknown token
 //! is shown, and twice a second otherwise, so it needs no message.
@@ -36,10 +36,10 @@ the server's configuration: --config, else /etc/canopy/canopyd.toml if it exists
 refused within a second.
 
 Examples:
-  sudo -u canopy canopy tokens create kueue --role planner --tenant red --ttl 720h
-  canopy tokens create me --role planner,fault-reporter --data-dir ~/canopy -o me.token
-  canopy tokens list
-  canopy tokens revoke kueue")]
+  sudo -u canopy canopy server tokens create kueue --role planner --tenant red --ttl 720h
+  canopy server tokens create me --role planner,fault-reporter --data-dir ~/canopy -o me.token
+  canopy server tokens list
+  canopy server tokens revoke kueue")]
 pub(crate) enum TokensCommand {
     /// Make a token and print it: the only time that it can be seen
     Create(CreateArgs),
@@ -299,7 +299,7 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::input(format!("cannot write {}: {error}", path.display()));
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => failure.help(
-            "run it as the user that the server runs as (sudo -u canopy canopy tokens …), or name another server's folder \
+            "run it as the user that the server runs as (sudo -u canopy canopy server tokens …), or name another server's folder \
              with --data-dir",
         ),
         _ => failure,

@@ -1,4 +1,4 @@
-//! `canopy env`: what a task must have in its environment to use the plans of its job.
+//! `canopy job env`: what a task must have in its environment to use the plans of its job.
 //!
 //! Reads the folder of the job and the environment; asks nobody.
 
@@ -25,8 +25,8 @@ use super::variables::{missing, variables as of_files};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy env --format slurm-task-prolog --dir /run/canopy/$SLURM_JOB_ID
-  canopy env --format slurm-task-prolog --dir plans --nodes-file \"$SLURM_HOSTFILE\"    # srun --distribution=arbitrary
+  canopy job env --format slurm-task-prolog --dir /run/canopy/$SLURM_JOB_ID
+  canopy job env --format slurm-task-prolog --dir plans --nodes-file \"$SLURM_HOSTFILE\"    # srun --distribution=arbitrary
 
 Prints `export NAME=value` lines and nothing else, and no variable that the environment has already or that would
 contradict one: a task whose user chose another value for one of them, MSCCL_CONFIG, or an NCCL_ALGO without MSCCL,
@@ -38,7 +38,7 @@ pub(crate) struct EnvArgs {
     /// Who reads the lines
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Format,
-    /// Folder that `canopy fetch` wrote
+    /// Folder that `canopy job fetch` wrote
     #[arg(long, value_name = "DIR", env = "CANOPY_JOB_DIR", hide_env_values = true)]
     dir: PathBuf,
     /// File with the node of each rank, one per line, such as $SLURM_HOSTFILE: the order that the plans must be for

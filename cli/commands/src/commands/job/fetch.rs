@@ -1,4 +1,4 @@
-//! `canopy fetch`: brings the plans of a job into its folder.
+//! `canopy job fetch`: brings the plans of a job into its folder.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,15 +40,15 @@ const RESERVE_MAX: Duration = Duration::from_millis(500);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy fetch dgx-a100:boxes=2 --collective allgather,allreduce --job \"$SLURM_JOB_ID\" \\
+  canopy job fetch dgx-a100:boxes=2 --collective allgather,allreduce --job \"$SLURM_JOB_ID\" \\
       --nodes \"$SLURM_JOB_NODELIST\" --out /run/canopy/$SLURM_JOB_ID --deadline 5s --on-miss fallback
 
-  canopy fetch dgx-a100:boxes=2 -c allreduce --job 17 --profile mscclpp-0.10 --out /run/canopy/17
+  canopy job fetch dgx-a100:boxes=2 -c allreduce --job 17 --profile mscclpp-0.10 --out /run/canopy/17
 
-Writes the files, then manifest.json and env; `canopy env` reads the one, a shell the other. Before that, each file is read
+Writes the files, then manifest.json and env; `canopy job env` reads the one, a shell the other. Before that, each file is read
 as its runtime reads it and asked for calls: those it is meant for, other sizes, another in-place state, another number of
 ranks. For mscclpp-0.9 and later there is loader.py, which picks and registers the plans by the manifest.
-All nodes of a job must end with the same plans: run `canopy prefetch` first, or fetch once into a shared folder.
+All nodes of a job must end with the same plans: run `canopy job prefetch` first, or fetch once into a shared folder.
 With --ranks a file holds the part of these ranks, which is all that they read, and stubs of the others; a folder is then for
 those ranks only.
 Ends with status 0 whatever happens, unless --strict is given.")]

@@ -1,4 +1,4 @@
-//! `canopy prefetch`: has the plans of a job made while its nodes get ready.
+//! `canopy job prefetch`: has the plans of a job made while its nodes get ready.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use super::wanted::WantedArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy prefetch dgx-a100:boxes=2 --collective allgather,allreduce --job \"$SLURM_JOB_ID\" \\
+  canopy job prefetch dgx-a100:boxes=2 --collective allgather,allreduce --job \"$SLURM_JOB_ID\" \\
       --nodes \"$SLURM_JOB_NODELIST\" --server unix:/run/canopy/canopy.sock --deadline 2s
 
-Answers as soon as the server has taken the requests; `canopy fetch` with the same arguments finds the plans.
+Answers as soon as the server has taken the requests; `canopy job fetch` with the same arguments finds the plans.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct PrefetchArgs {
     #[command(flatten)]

@@ -15,7 +15,7 @@ pub(super) enum OrderError {
 
 /// Reads the nodes in the order of their ranks.
 ///
-/// The file has a line for each rank, as `SLURM_HOSTFILE` does, or for each node. Other forms that `canopy fetch
+/// The file has a line for each rank, as `SLURM_HOSTFILE` does, or for each node. Other forms that `canopy job fetch
 /// --nodes-file` reads are read here, too.
 pub(super) fn nodes_of_ranks(text: &str) -> Result<Vec<String>, OrderError> {
     // Refuses what is wrong with a name, and names each node once.

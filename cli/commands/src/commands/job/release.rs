@@ -1,4 +1,4 @@
-//! `canopy release`: removes what `fetch` left for a job.
+//! `canopy job release`: removes what `fetch` left for a job.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,22 +18,22 @@ use super::bundle::{BundleError, Manifest, PLANS, is_files_folder, is_ours, is_p
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy release --job \"$SLURM_JOB_ID\" --dir /run/canopy/$SLURM_JOB_ID
+  canopy job release --job \"$SLURM_JOB_ID\" --dir /run/canopy/$SLURM_JOB_ID
 
-Removes the files that `canopy fetch` made in the folder, and the folder if nothing else is in it. With --lease the job's leases
+Removes the files that `canopy job fetch` made in the folder, and the folder if nothing else is in it. With --lease the job's leases
 end, too.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct ReleaseArgs {
     /// Id of the job
     #[arg(long, value_name = "J", value_parser = super::job_id)]
     job: String,
-    /// Folder that `canopy fetch` wrote
+    /// Folder that `canopy job fetch` wrote
     #[arg(long, value_name = "DIR", env = "CANOPY_JOB_DIR", hide_env_values = true)]
     dir: PathBuf,
     /// Longest time, such as 2s
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = args::duration)]
     deadline: Duration,
-    /// End the leases that the job holds at the server, which `canopy fetch --lease` acquired
+    /// End the leases that the job holds at the server, which `canopy job fetch --lease` acquired
     #[arg(long)]
     lease: bool,
     /// Report failures by the exit status

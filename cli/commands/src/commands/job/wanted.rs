@@ -132,7 +132,7 @@ impl WantedArgs {
         let runtime: Runtime = name.parse().map_err(|error: UnknownRuntime| Failure::fault(error.to_string()))?;
         let (Some(rules), Some(own)) = (runtime.rules(), target.format()) else {
             return Err(Failure::input(format!("{name} cannot load external plans")).help(
-                "name a runtime that runs plans, or make advice for its tuner: `canopy plan --sizes --profile nccl`",
+                "name a runtime that runs plans, or make advice for its tuner: `canopy plan bundle --profile nccl`",
             ));
         };
         match self.format.filter(|&format| format != own) {

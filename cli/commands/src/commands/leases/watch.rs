@@ -1,4 +1,4 @@
-//! `canopy leases watch`: what becomes of leases, as it happens, and their new plans as files.
+//! `canopy job leases watch`: what becomes of leases, as it happens, and their new plans as files.
 
 mod files;
 
@@ -48,7 +48,7 @@ pub(crate) struct WatchArgs {
     json: bool,
     #[command(flatten)]
     server: ServerArgs,
-    /// End with what is there: `canopy leases events`.
+    /// End with what is there: `canopy job leases events`.
     #[arg(skip)]
     is_past: bool,
 }

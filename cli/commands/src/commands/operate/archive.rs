@@ -1,4 +1,4 @@
-//! `canopy plans export` and `canopy plans import`: plans, pins and topologies in one file; `canopy backup`: leases and
+//! `canopy server plans export` and `canopy server plans import`: plans, pins and topologies in one file; `canopy server backup`: leases and
 //! faults as well.
 
 use std::fs::File;
@@ -43,7 +43,7 @@ pub(crate) struct ExportArgs {
 /// Arguments of `import`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// File that `export`, `canopy backup` or `canopyd backup` wrote, or `-` for standard input
+    /// File that `export`, `canopy server backup` or `canopyd backup` wrote, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(crate) struct ImportArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy backup all.canopy --server unix:/run/canopy/canopy.sock
+  canopy server backup all.canopy --server unix:/run/canopy/canopy.sock
 
 Leases, events and faults are those of one moment. Restore the file with `canopyd restore`, while no server uses the data
 directory. Without a server, the command backs up the data folder.")]
@@ -199,7 +199,7 @@ fn report(
 ) -> Result<(), Failure> {
     let (contents, damaged_plans) = (Contents::of(end.contents), end.contents.unwrap_or_default().damaged_plans);
     if damaged_plans > 0 {
-        say(&format!("{}: damaged, and left out; `canopy fsck` names them", count(damaged_plans, "plan")));
+        say(&format!("{}: damaged, and left out; `canopy server fsck` names them", count(damaged_plans, "plan")));
     }
     let Some(path) = path else {
         say(&format!("{words} to standard output, {} bytes", end.size_bytes));

@@ -1,4 +1,4 @@
-//! `canopy config`: the settings of a server that are in effect.
+//! `canopy server config`: the settings of a server that are in effect.
 
 use canopy_proto::v1::{ConfigReply, GetConfigRequest};
 use serde::Serialize;
@@ -13,8 +13,8 @@ use crate::stdout::print;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy config
-  canopy config --server unix:/run/canopy/canopyd.sock > canopyd.toml
+  canopy server config
+  canopy server config --server unix:/run/canopy/canopyd.sock > canopyd.toml
 
 Warns of settings whose files or variables have changed since the start: they wait for the next one. Needs the role operator.")]
 pub(crate) struct ConfigArgs {

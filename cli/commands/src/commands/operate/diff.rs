@@ -1,4 +1,4 @@
-//! `canopy plans diff`: in what two cached plans differ.
+//! `canopy server plans diff`: in what two cached plans differ.
 
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{Certificate, GetPlanRequest, Plan, Reach};

@@ -1,4 +1,4 @@
-//! `canopy drain`: ends a server in order.
+//! `canopy server drain`: ends a server in order.
 
 use canopy_client::{ClientError, RequestId};
 use canopy_proto::v1::DrainRequest;
@@ -14,7 +14,7 @@ use super::CommonArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy drain --server unix:/run/canopy/canopy.sock
+  canopy server drain --server unix:/run/canopy/canopy.sock
 
 Answers at once; the server ends when its jobs have, or when its drain time-out has passed. A service manager may start
 it again. Over TCP it is refused, unless it comes from the server's host and the server runs with --allow-loopback-drain.")]

@@ -1,4 +1,4 @@
-//! `canopy fsck`: has a server verify all that it stores.
+//! `canopy server fsck`: has a server verify all that it stores.
 
 use std::sync::Mutex;
 
@@ -16,7 +16,7 @@ use super::{CommonArgs, Entry, table};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy fsck --deadline 10m --server unix:/run/canopy/canopy.sock
+  canopy server fsck --deadline 10m --server unix:/run/canopy/canopy.sock
 
 Changes nothing, and exits with status 2 if anything is wrong. A damaged record goes into quarantine when it is read
 next; `canopyd fsck --repair` does so for all, while no server uses the data directory.")]

@@ -1,4 +1,4 @@
-//! `canopy plans get`: writes a file of a cached plan, made here where the server has none of the kind.
+//! `canopy server plans get`: writes a file of a cached plan, made here where the server has none of the kind.
 
 use canopy_plan::Format;
 use canopy_proto::v1::{Artifact, OutputFormat};
@@ -54,8 +54,9 @@ struct Got {
 /// Fetches the file, or makes it of the plan in canopy's JSON.
 pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     if let Some(RuntimeProfile::Nccl) = args.profile {
-        return Err(Failure::input("NCCL cannot load external plans")
-            .help("name the profile of a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
+        return Err(Failure::input("NCCL cannot load external plans").help(
+            "name the profile of a runtime that runs plans, or write tuner advice: `canopy plan bundle --profile nccl`",
+        ));
     }
     let output = destination::of_machines(args.output.as_ref(), args.common.json, "the plan")?;
     let (server, deadline) = (&args.common.server, Some(args.common.deadline));

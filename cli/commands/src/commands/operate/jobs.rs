@@ -1,4 +1,4 @@
-//! `canopy jobs`: lists, follows and ends the jobs that make plans.
+//! `canopy server jobs`: lists, follows and ends the jobs that make plans.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ const WATCH_GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  canopy jobs list --filter 'state=running'
-  canopy jobs watch operations/0123abcd
-  canopy jobs cancel operations/0123abcd")]
+  canopy server jobs list --filter 'state=running'
+  canopy server jobs watch operations/0123abcd
+  canopy server jobs cancel operations/0123abcd")]
 pub(crate) enum JobsCommand {
     /// List jobs, newest first
     List(ListArgs),

@@ -1,4 +1,4 @@
-//! `canopy log-filter`: which lines a server logs.
+//! `canopy server log-filter`: which lines a server logs.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::stdout::print;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy log-filter debug --for 5m
-  canopy log-filter info,canopy_server::jobs=trace --for 1m --server unix:/run/canopy/canopyd.sock
-  canopy reload    # back to what is configured
+  canopy server log-filter debug --for 5m
+  canopy server log-filter info,canopy_server::jobs=trace --for 1m --server unix:/run/canopy/canopyd.sock
+  canopy server reload    # back to what is configured
 
-Without --for, it is in effect until `canopy reload`, SIGHUP or the end of the server. Needs the role admin.")]
+Without --for, it is in effect until `canopy server reload`, SIGHUP or the end of the server. Needs the role admin.")]
 pub(crate) struct LogFilterArgs {
     /// A level (error, warn, info, debug, trace, off), or targets with levels
     #[arg(value_name = "FILTER")]

@@ -1,4 +1,4 @@
-//! `canopy plans`: lists, shows, compares, pins, evicts, exports and imports cached plans.
+//! `canopy server plans`: lists, shows, compares, pins, evicts, exports and imports cached plans.
 
 use canopy_client::RequestId;
 use canopy_proto::v1::{
@@ -24,13 +24,13 @@ use super::{
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  canopy plans list --filter 'collective=allgather AND (ranks>=64 OR pinned=true)' --sort -hits --limit 20
-  canopy plans show plans/0123abcd --explain
-  canopy plans get plans/0123abcd --format msccl-xml -o plan.xml
-  canopy plans pin plans/0123abcd
-  canopy plans evict --filter 'hits=0' --dry-run
-  canopy plans export --all -o plans.canopy
-  canopy plans import plans.canopy
+  canopy server plans list --filter 'collective=allgather AND (ranks>=64 OR pinned=true)' --sort -hits --limit 20
+  canopy server plans show plans/0123abcd --explain
+  canopy server plans get plans/0123abcd --format msccl-xml -o plan.xml
+  canopy server plans pin plans/0123abcd
+  canopy server plans evict --filter 'hits=0' --dry-run
+  canopy server plans export --all -o plans.canopy
+  canopy server plans import plans.canopy
 
 The first digits of an id are enough, four at least, where no other plan has the same.")]
 pub(crate) enum PlansCommand {

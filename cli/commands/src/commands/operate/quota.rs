@@ -1,4 +1,4 @@
-//! `canopy quota`: who one is to a server, and how much one may use of it.
+//! `canopy server quota`: who one is to a server, and how much one may use of it.
 
 use canopy_proto::v1::{GetQuotaRequest, QuotaStatus, QuotaUse};
 use serde::Serialize;
@@ -13,8 +13,8 @@ use super::{CommonArgs, Entry, ask, table};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy quota
-  canopy quota --server https://planner.example:7423 --token-file kueue.token --json")]
+  canopy server quota
+  canopy server quota --server https://planner.example:7423 --token-file kueue.token --json")]
 pub(crate) struct QuotaArgs {
     #[command(flatten)]
     common: CommonArgs,

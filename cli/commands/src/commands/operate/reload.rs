@@ -1,4 +1,4 @@
-//! `canopy reload`: has a server read its configuration again.
+//! `canopy server reload`: has a server read its configuration again.
 
 use canopy_proto::v1::{ReloadConfigRequest, ReloadedConfig};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::CommonArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy reload --server unix:/run/canopy/canopy.sock
+  canopy server reload --server unix:/run/canopy/canopy.sock
 
 Does what SIGHUP does, and says what came of it. A file that cannot be used changes nothing, and the command fails with
 exit status 2. Other settings take effect at the next start of the server.")]

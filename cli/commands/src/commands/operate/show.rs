@@ -1,4 +1,4 @@
-//! `canopy plans show`: what a cached plan is, and why it is no better.
+//! `canopy server plans show`: what a cached plan is, and why it is no better.
 
 use canopy_proto::v1::{
     Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, JointPlan, MscclFacts, Plan, PlanExplanation,

@@ -1,4 +1,4 @@
-//! `canopy stats`: what a server holds, has done and is doing.
+//! `canopy server stats`: what a server holds, has done and is doing.
 
 use canopy_proto::v1::{GetQueueRequest, GetStatusRequest, QueueStatus, ServerStatus, SharingServer};
 use serde::Serialize;
@@ -16,8 +16,8 @@ use super::{CommonArgs, Entry, ask, table};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy stats
-  canopy stats --server unix:/run/canopy/canopy.sock --json")]
+  canopy server stats
+  canopy server stats --server unix:/run/canopy/canopy.sock --json")]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     common: CommonArgs,

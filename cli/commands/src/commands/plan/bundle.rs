@@ -1,4 +1,4 @@
-//! `canopy plan --sizes`: a folder with the plans of several communicators and collectives, each for its range of sizes.
+//! `canopy plan bundle`: a folder with the plans of several communicators and collectives, each for its range of sizes.
 
 mod manifest;
 

@@ -32,8 +32,7 @@ pub(super) struct FileArgs {
     /// ways [default: as needed]
     #[arg(long, value_name = "L")]
     max_layers: Option<NonZeroU32>,
-    /// File to write, or `-` for standard output, where a plan goes without it unless that is a terminal; with --sizes
-    /// and --joint the folder
+    /// File to write, or `-` for standard output, where a plan goes without it unless that is a terminal
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<Destination>,
 }

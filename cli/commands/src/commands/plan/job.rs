@@ -1,4 +1,4 @@
-//! `canopy plan-job`: the groups of a training job on one network: how fast they can be together, and a plan for each.
+//! `canopy tools plan-job`: the groups of a training job on one network: how fast they can be together, and a plan for each.
 
 mod description;
 mod follow;
@@ -50,10 +50,10 @@ Prints how long all groups take together, each for its size, with the proof that
 class after another, and plans made alone take. With `-o DIR`, each group has a plan in its share of the links.
 
 Examples:
-  canopy plan-job job.yaml
-  canopy plan-job job.yaml --format msccl-xml -o plans
-  canopy plan-job job.yaml -o plans --follow --server gpu-planner:7447
-  canopy plan-job job.yaml --topology 'rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:1'")]
+  canopy tools plan-job job.yaml
+  canopy tools plan-job job.yaml --format msccl-xml -o plans
+  canopy tools plan-job job.yaml -o plans --follow --server gpu-planner:7447
+  canopy tools plan-job job.yaml --topology 'rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:1'")]
 pub(crate) struct PlanJobArgs {
     /// Description of the job
     #[arg(value_name = "JOB")]

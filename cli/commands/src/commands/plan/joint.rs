@@ -1,4 +1,4 @@
-//! `canopy plan --joint`: a folder with the plans of collectives that run at the same time, made in common.
+//! `canopy plan joint`: a folder with the plans of collectives that run at the same time, made in common.
 
 mod manifest;
 mod published;

@@ -1,4 +1,4 @@
-//! `canopy plan-moving`: an all-to-all whose traffic changes, matrix by matrix, on one stream.
+//! `canopy tools plan-moving`: an all-to-all whose traffic changes, matrix by matrix, on one stream.
 
 mod lines;
 mod report;
@@ -39,10 +39,10 @@ With `--mscclpp`, MATRICES has one matrix. Every rank's buffers have a slot for 
 the greatest entry needs in whole units. Each slot is filled from its start; the rest of a slot is not moved.
 
 Examples:
-  canopy plan-moving rail:boxes=4,gpus=8,nv=450GB/s,nic=50GB/s traffic.jsonl
-  canopy plan-moving dgx-h100:boxes=4 traffic.jsonl -o plans.jsonl
-  canopy plan-moving dgx-h100:boxes=4 traffic.jsonl --mscclpp plan.json --unit 64KiB
-  ./measure | canopy plan-moving dgx-h100:boxes=4 - --server 127.0.0.1:7433 -o - | ./send")]
+  canopy tools plan-moving rail:boxes=4,gpus=8,nv=450GB/s,nic=50GB/s traffic.jsonl
+  canopy tools plan-moving dgx-h100:boxes=4 traffic.jsonl -o plans.jsonl
+  canopy tools plan-moving dgx-h100:boxes=4 traffic.jsonl --mscclpp plan.json --unit 64KiB
+  ./measure | canopy tools plan-moving dgx-h100:boxes=4 - --server 127.0.0.1:7433 -o - | ./send")]
 pub(crate) struct PlanMovingArgs {
     /// Generator expression, file or stored topology
     #[arg(value_name = "NETWORK")]

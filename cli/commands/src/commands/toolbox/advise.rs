@@ -1,4 +1,4 @@
-//! `canopy advise`: which of its own algorithms a stock runtime should take on a network, as the table that it reads.
+//! `canopy tools advise`: which of its own algorithms a stock runtime should take on a network, as the table that it reads.
 
 mod mpi;
 mod nccl;
@@ -29,12 +29,12 @@ Tables of NCCL's kind say what the formulas of a release choose on this network.
 are compared by a formula on its links.
 
 Examples:
-  canopy advise dgx-h100:boxes=4 --to nccl-csv
-  canopy advise job.yaml --to nccl-csv -o tuner.csv --calibration calibration.yaml
-  canopy advise job.yaml --to nccl-config-header -c allreduce -o advice.h
-  canopy advise job.yaml --to ncclx --ranks 8,32 -o tuner.csv
-  canopy advise job.yaml --to openmpi -o rules && mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename rules ./app
-  canopy advise job.yaml --to mpich --base tree.json -o advised.json")]
+  canopy tools advise dgx-h100:boxes=4 --to nccl-csv
+  canopy tools advise job.yaml --to nccl-csv -o tuner.csv --calibration calibration.yaml
+  canopy tools advise job.yaml --to nccl-config-header -c allreduce -o advice.h
+  canopy tools advise job.yaml --to ncclx --ranks 8,32 -o tuner.csv
+  canopy tools advise job.yaml --to openmpi -o rules && mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename rules ./app
+  canopy tools advise job.yaml --to mpich --base tree.json -o advised.json")]
 pub(crate) struct AdviseArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]

@@ -1,4 +1,4 @@
-//! `canopy bench`: how fast a server answers.
+//! `canopy tools bench`: how fast a server answers.
 
 mod load;
 mod permuted;
@@ -32,11 +32,11 @@ const CONTENT_BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy bench dgx-a100:boxes=2 --collective allgather --burst 10000 --concurrency 64
-  canopy bench dgx-a100:boxes=2 --collective allgather --server 127.0.0.1:7423 --connections 4
-  canopy bench torus:4x4 --collective allreduce --burst 10000 --concurrency 10000 --call plan --cold --json
-  canopy bench torus:4x4 --collective allreduce --burst 1000 --concurrency 1000 --call plan --cold --distinct 1000
-  canopy bench dgx-a100:boxes=8 --collective allgather --burst 10000 --concurrency 1 --call plan --permuted
+  canopy tools bench dgx-a100:boxes=2 --collective allgather --burst 10000 --concurrency 64
+  canopy tools bench dgx-a100:boxes=2 --collective allgather --server 127.0.0.1:7423 --connections 4
+  canopy tools bench torus:4x4 --collective allreduce --burst 10000 --concurrency 10000 --call plan --cold --json
+  canopy tools bench torus:4x4 --collective allreduce --burst 1000 --concurrency 1000 --call plan --cold --distinct 1000
+  canopy tools bench dgx-a100:boxes=8 --collective allgather --burst 10000 --concurrency 1 --call plan --permuted
 
 Latencies are those of single calls. A cold burst shows that identical requests cost one synthesis: one answer is `miss`,
 the others are `joined` or `hit`, and all name one plan. Distinct requests differ in the latencies of links only.

@@ -1,4 +1,4 @@
-//! `canopy calibrate`: what measured runs say of a network.
+//! `canopy tools calibrate`: what measured runs say of a network.
 
 mod choose;
 mod library;
@@ -46,10 +46,10 @@ Runs of nccl-tests are taken for what stock NCCL or RCCL does: a ring for each N
 ALGORITHM is one of `canopy algorithms`, or nccl, nccl-ring, nccl-tree, nccl-nvls, nccl-nvlstree or nccl-pat where NCCL ran.
 
 Examples:
-  canopy calibrate dgx-h100:boxes=4 gather.txt=allgather one.txt=allgather@dgx-h100 -o calibration.yaml
-  canopy calibrate dgx-a100:boxes=2 reduce.txt=allreduce/nccl-ring -o calibration.yaml
-  canopy calibrate dgx-h100:boxes=4 osu.txt=allreduce/ring --keep inside-rate -o calibration.yaml
-  canopy calibrate job.yaml pairs.csv -o calibration.yaml
+  canopy tools calibrate dgx-h100:boxes=4 gather.txt=allgather one.txt=allgather@dgx-h100 -o calibration.yaml
+  canopy tools calibrate dgx-a100:boxes=2 reduce.txt=allreduce/nccl-ring -o calibration.yaml
+  canopy tools calibrate dgx-h100:boxes=4 osu.txt=allreduce/ring --keep inside-rate -o calibration.yaml
+  canopy tools calibrate job.yaml pairs.csv -o calibration.yaml
   canopy plan dgx-h100:boxes=4 --collective allgather --calibration calibration.yaml -o plan.json
 
 What runs do not determine is left as described, with a warning. Nothing is written if they determine nothing, or if a link

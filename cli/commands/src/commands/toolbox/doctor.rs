@@ -1,4 +1,4 @@
-//! `canopy doctor`: what the log of a job says about it, which rule makes a runtime ignore a plan, and what to do about it.
+//! `canopy tools doctor`: what the log of a job says about it, which rule makes a runtime ignore a plan, and what to do about it.
 //!
 //! Reads the log of a job, its environment, the plan files and, where one is named, the server; changes nothing. The
 //! rules are those of `canopy-bundle`, by which folders are made.
@@ -41,11 +41,11 @@ use plans::Plans;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy doctor nccl.log
-  canopy doctor nccl.log --env job.env --plans /run/canopy/17
-  canopy doctor --plans plans/ --profile msccl-executor -c allreduce --size 64MiB
-  canopy doctor nccl.log --topology dump.xml --server 127.0.0.1:7423
-  canopy doctor --env /proc/4711/environ --json
+  canopy tools doctor nccl.log
+  canopy tools doctor nccl.log --env job.env --plans /run/canopy/17
+  canopy tools doctor --plans plans/ --profile msccl-executor -c allreduce --size 64MiB
+  canopy tools doctor nccl.log --topology dump.xml --server 127.0.0.1:7423
+  canopy tools doctor --env /proc/4711/environ --json
 
 Write the log with NCCL_DEBUG=INFO; NCCL_DEBUG_SUBSYS=INIT,ENV,COLL,TUNING adds each call.
 
@@ -61,7 +61,7 @@ pub(crate) struct DoctorArgs {
     /// Environment of the job: NAME=VALUE lines, or /proc/PID/environ [default: that of this command]
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
-    /// Plan file, folder of plans, or folder of `canopy fetch` or `canopy plan --sizes` [default: what the environment
+    /// Plan file, folder of plans, or folder of `canopy job fetch` or `canopy plan bundle` [default: what the environment
     /// names]
     #[arg(long, value_name = "PATH")]
     plans: Option<PathBuf>,

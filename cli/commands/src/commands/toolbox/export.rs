@@ -1,4 +1,4 @@
-//! `canopy export`: a plan as the input of another simulator.
+//! `canopy tools export`: a plan as the input of another simulator.
 //!
 //! The plan is judged first, as `canopy verify` would; what is written are the messages that `canopy simulate` sends for
 //! the same size and pieces.
@@ -36,9 +36,9 @@ astra-network  network.yml: the network, if it is a product of rings, fully conn
 chakra         trace.RANK.et, one for each rank: sends, receives and reductions with what they wait for
 
 Examples:
-  canopy export plan.json --format simgrid --size 64MiB -o simgrid/
-  canopy export plan.json --format astra-network -o astra/
-  canopy export plan.json --format chakra --size 64MiB --piece whole -o astra/
+  canopy tools export plan.json --format simgrid --size 64MiB -o simgrid/
+  canopy tools export plan.json --format astra-network -o astra/
+  canopy tools export plan.json --format chakra --size 64MiB --piece whole -o astra/
 
 Exit status: 0 when it was written, 2 when the plan cannot be read, is wrong, or the format cannot say it.")]
 pub(crate) struct ExportArgs {

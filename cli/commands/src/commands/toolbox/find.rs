@@ -1,4 +1,4 @@
-//! `canopy find`: networks of so many nodes and ports that are best for collectives.
+//! `canopy tools find`: networks of so many nodes and ports that are best for collectives.
 
 mod model;
 mod plot;
@@ -25,11 +25,11 @@ use crate::whole_file::write_file;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy find --nodes 1024 --degree 4
-  canopy find --nodes 64 --degree 4 --workload allreduce:1MiB --alpha 10us --node-bw 100Gbps
-  canopy find --nodes 1024 --degree 4 --workload allreduce:1MiB --reduce-rate 400GB/s --launch 20us
-  canopy find --nodes 48 --degree 6 --bidirectional --workload all-to-all:64MiB --json
-  canopy find --nodes 256 --degree 4 --svg frontier.svg
+  canopy tools find --nodes 1024 --degree 4
+  canopy tools find --nodes 64 --degree 4 --workload allreduce:1MiB --alpha 10us --node-bw 100Gbps
+  canopy tools find --nodes 1024 --degree 4 --workload allreduce:1MiB --reduce-rate 400GB/s --launch 20us
+  canopy tools find --nodes 48 --degree 6 --bidirectional --workload all-to-all:64MiB --json
+  canopy tools find --nodes 256 --degree 4 --svg frontier.svg
   canopy plan 'line:1(bipartite:4x4)' --collective allreduce --algorithm expansion -o plan.json")]
 pub(crate) struct FindArgs {
     /// Number of nodes

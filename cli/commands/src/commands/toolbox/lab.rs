@@ -1,4 +1,4 @@
-//! `canopy lab`: the network of a topology with links of limited rate on this machine, and plans run on it for real.
+//! `canopy tools lab`: the network of a topology with links of limited rate on this machine, and plans run on it for real.
 //!
 //! What is measured stands beside what is predicted and simulated; the counters of every link stand beside the plan's
 //! loads.
@@ -52,12 +52,12 @@ where user namespaces are allowed, never touches the machine's own network, and 
 down, and printed in GB/s of the topology.
 
 Examples:
-  canopy lab torus:3x3 -c allgather
-  canopy lab torus:3x3 -c allreduce --algorithms auto,ring --mpi
-  canopy lab dgx-a100:boxes=2,gpus=4 -c allgather --fail 'link:b0g3=ib*1/2'
-  canopy lab torus:3x3 -c allgather --fail link:00=01
-  canopy lab plan.json --runs 5 --json
-  canopy lab --suite --mpi --plot lab.svg
+  canopy tools lab torus:3x3 -c allgather
+  canopy tools lab torus:3x3 -c allreduce --algorithms auto,ring --mpi
+  canopy tools lab dgx-a100:boxes=2,gpus=4 -c allgather --fail 'link:b0g3=ib*1/2'
+  canopy tools lab torus:3x3 -c allgather --fail link:00=01
+  canopy tools lab plan.json --runs 5 --json
+  canopy tools lab --suite --mpi --plot lab.svg
 
 Exit status: 0 when every word of every result is right, 2 when an argument or a result is wrong, 3 when this machine
 cannot hold a lab, 4 when a lab dies.")]

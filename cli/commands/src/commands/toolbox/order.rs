@@ -1,4 +1,4 @@
-//! `canopy order`: in which order to number machines, so that what stock runtimes do loads the fabric least.
+//! `canopy tools order`: in which order to number machines, so that what stock runtimes do loads the fabric least.
 
 mod files;
 mod served;
@@ -32,17 +32,17 @@ const SHOWN_MAX: usize = 16;
 A ring takes the time of its busiest link. Where switches make levels, no order is better than part after part.
 
 Examples:
-  canopy order job.yaml
-  canopy order cluster.yaml --nodes 'gpu[001-064]'    # the others share the links
-  canopy order job.yaml --group tp=8 --group ep=16:all-to-all --group dp=4    # from the innermost
-  canopy order 'clusters/hall1:gpu[001-064]' --server 127.0.0.1:7433
-  canopy order job.yaml --to slurm -o hosts
+  canopy tools order job.yaml
+  canopy tools order cluster.yaml --nodes 'gpu[001-064]'    # the others share the links
+  canopy tools order job.yaml --group tp=8 --group ep=16:all-to-all --group dp=4    # from the innermost
+  canopy tools order 'clusters/hall1:gpu[001-064]' --server 127.0.0.1:7433
+  canopy tools order job.yaml --to slurm -o hosts
   SLURM_HOSTFILE=hosts srun --distribution=arbitrary -n 64 ./train   # rank i is line i; SLURM_PROCID counts, not SLURM_NODEID
-  canopy order job.yaml --to openmpi -o hosts && mpirun --hostfile hosts ./train
-  canopy order job.yaml --to mpich -o hosts && mpiexec -f hosts ./train
-  canopy order job.yaml --to nodes -o hosts    # one line for each machine: torchrun --node-rank is the line, from 0
-  eval \"$(canopy order job.yaml --host $(hostname -s))\" && torchrun --nnodes $NNODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR train.py
-  canopy order job.yaml --to configmap -o order.yaml && kubectl apply -f order.yaml    # host -> node rank, for pods by spec.nodeName")]
+  canopy tools order job.yaml --to openmpi -o hosts && mpirun --hostfile hosts ./train
+  canopy tools order job.yaml --to mpich -o hosts && mpiexec -f hosts ./train
+  canopy tools order job.yaml --to nodes -o hosts    # one line for each machine: torchrun --node-rank is the line, from 0
+  eval \"$(canopy tools order job.yaml --host $(hostname -s))\" && torchrun --nnodes $NNODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR train.py
+  canopy tools order job.yaml --to configmap -o order.yaml && kubectl apply -f order.yaml    # host -> node rank, for pods by spec.nodeName")]
 pub(crate) struct OrderArgs {
     /// Generator expression or file; ranks must name their hosts or boxes
     #[arg(value_name = "T")]

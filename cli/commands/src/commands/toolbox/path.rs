@@ -1,4 +1,4 @@
-//! `canopy path`: one message on several paths at once.
+//! `canopy tools path`: one message on several paths at once.
 
 use canopy_proto::v1::{PathForwarding, PathsReply, PathsRequest};
 use canopy_topology::Ratio;
@@ -18,9 +18,9 @@ use crate::table::{Table, count};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy path kautz:d=4,n=2,lat=1us 0 10 --size 1MiB
-  canopy path dgx-h100:boxes=2 0 1 --size 1GiB --forwarding through
-  canopy path topo.yaml 3 5 --size 64KiB --paths 2 --json")]
+  canopy tools path kautz:d=4,n=2,lat=1us 0 10 --size 1MiB
+  canopy tools path dgx-h100:boxes=2 0 1 --size 1GiB --forwarding through
+  canopy tools path topo.yaml 3 5 --size 64KiB --paths 2 --json")]
 pub(crate) struct PathArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]

@@ -1,4 +1,4 @@
-//! `canopy run`: executes a plan for real, one process per rank, over TCP on this machine or among several hosts.
+//! `canopy tools run`: executes a plan for real, one process per rank, over TCP on this machine or among several hosts.
 //!
 //! Every rank reads the plan as an interpreter in a library of collectives would, moves real bytes, and compares its
 //! output with what the collective promises, byte by byte. On one machine, what is measured is its loopback, not a network.
@@ -55,12 +55,12 @@ the same canopy, and TCP connections among each other at any port; what goes ove
 
 Examples:
   canopy plan ring:8 --collective allreduce --format oneccl-xml -o plan.xml
-  canopy run plan.xml
-  canopy run plan.json --size 64MiB --type float64 --seed 7 --json
-  canopy run plan.xml --delays 20ms
-  canopy run plan.xml --hosts gpu[01-04]:8
-  canopy run plan.xml --hosts gpu01=10.0.0.1,gpu02=10.0.0.2 --program /opt/canopy/bin/canopy
-  canopy run plan.xml --hosts \"$SLURM_JOB_NODELIST\" --launcher srun
+  canopy tools run plan.xml
+  canopy tools run plan.json --size 64MiB --type float64 --seed 7 --json
+  canopy tools run plan.xml --delays 20ms
+  canopy tools run plan.xml --hosts gpu[01-04]:8
+  canopy tools run plan.xml --hosts gpu01=10.0.0.1,gpu02=10.0.0.2 --program /opt/canopy/bin/canopy
+  canopy tools run plan.xml --hosts \"$SLURM_JOB_NODELIST\" --launcher srun
 
 Exit status: 0 when every output is right, 2 when the plan or an output is wrong, 4 when a rank dies, 5 at the deadline.")]
 pub(crate) struct RunArgs {

@@ -1,4 +1,4 @@
-//! `canopy top`: what a server does, again and again, on a terminal.
+//! `canopy tools top`: what a server does, again and again, on a terminal.
 
 mod metrics;
 mod screen;
@@ -30,9 +30,9 @@ Keys: q quits, p pauses, j lists jobs, f lists faults, arrows and PageUp/PageDow
 look. Works from 80 columns and 24 lines on.
 
 Examples:
-  canopy top
-  canopy top --server unix:/run/canopy/canopyd.sock --interval 5s
-  canopy top --once    # one look as text, after an interval")]
+  canopy tools top
+  canopy tools top --server unix:/run/canopy/canopyd.sock --interval 5s
+  canopy tools top --once    # one look as text, after an interval")]
 pub(crate) struct TopArgs {
     /// Time between two looks
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]

@@ -1,4 +1,4 @@
-//! `canopy topology compose | replicate`: machines and what joins them, as one network.
+//! `canopy network compose | replicate`: machines and what joins them, as one network.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ use crate::messages::{say, warn};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy topology compose --host h100.xml --fabric topology.conf --nodes 'gpu[001-016]' -o job.yaml
-  canopy topology compose --host h100.xml='gpu[001-008]' --host a100.xml --fabric fabric.txt --nodes-file hosts
-  canopy topology compose --fabric topology.conf --nodes 'gpu[001-016]' --rates nic=400Gb/s,leaf-spine=800Gb/s")]
+  canopy network compose --host h100.xml --fabric topology.conf --nodes 'gpu[001-016]' -o job.yaml
+  canopy network compose --host h100.xml='gpu[001-008]' --host a100.xml --fabric fabric.txt --nodes-file hosts
+  canopy network compose --fabric topology.conf --nodes 'gpu[001-016]' --rates nic=400Gb/s,leaf-spine=800Gb/s")]
 pub(in crate::commands) struct ComposeArgs {
     /// Dump or table of a machine, for all nodes or as FILE=HOSTLIST for some; without it each node is one rank
     #[arg(long, value_name = "FILE[=HOSTLIST]")]
@@ -44,8 +44,8 @@ pub(in crate::commands) struct ComposeArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy topology replicate h100.xml --boxes 4 --fabric rail -o cluster.yaml
-  canopy topology replicate h100.xml --boxes 64 --fabric leaf-spine:hosts=8,spines=4 --rates oversub=2 -o cluster.yaml")]
+  canopy network replicate h100.xml --boxes 4 --fabric rail -o cluster.yaml
+  canopy network replicate h100.xml --boxes 64 --fabric leaf-spine:hosts=8,spines=4 --rates oversub=2 -o cluster.yaml")]
 pub(in crate::commands) struct ReplicateArgs {
     /// Dump or table of the machine
     #[arg(value_name = "FILE")]
@@ -154,7 +154,7 @@ fn fabric(path: &Path) -> Result<Fabric, Failure> {
             kind,
             &other,
             "what joins machines",
-            "give Slurm's topology.conf, or use `canopy topology replicate` with a layout",
+            "give Slurm's topology.conf, or use `canopy network replicate` with a layout",
         )),
     }
 }

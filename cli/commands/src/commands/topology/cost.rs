@@ -1,4 +1,4 @@
-//! `canopy topology cost`: what the cables and switches of networks cost, for each and for each endpoint.
+//! `canopy network cost`: what the cables and switches of networks cost, for each and for each endpoint.
 
 use std::path::PathBuf;
 
@@ -25,11 +25,11 @@ const ROWS_JSON_MAX: usize = 1000;
 Networks: dfc2:32x32,terminals=16  dragonfly-router:p=4,a=8,h=4  slim-fly:q=19  torus:10x10x10  fat-tree:k=16
 
 Examples:
-  canopy topology cost dfc2:32x32,terminals=64
-  canopy topology cost slim-fly:q=19 dragonfly-router:h=7 fat-tree:k=36
-  canopy topology cost --endpoints 100000
-  canopy topology cost --print-parameters > prices.toml
-  canopy topology cost --endpoints 100000 --parameters prices.toml")]
+  canopy network cost dfc2:32x32,terminals=64
+  canopy network cost slim-fly:q=19 dragonfly-router:h=7 fat-tree:k=36
+  canopy network cost --endpoints 100000
+  canopy network cost --print-parameters > prices.toml
+  canopy network cost --endpoints 100000 --parameters prices.toml")]
 pub(crate) struct CostArgs {
     /// Networks to price; one is listed part by part, several are compared
     #[arg(value_name = "NETWORK")]
@@ -70,7 +70,7 @@ fn parameters(args: &CostArgs) -> Result<Parameters, Failure> {
     let bytes = input::bytes(path, PARAMETERS_BYTES_MAX)?;
     let refused = |problem: String| {
         Failure::input(format!("{}: {problem}", path.display()))
-            .help("`canopy topology cost --print-parameters` prints a file to start from")
+            .help("`canopy network cost --print-parameters` prints a file to start from")
     };
     let text = std::str::from_utf8(&bytes).map_err(|_| refused("the file is no text in UTF-8".to_owned()))?;
     Parameters::read(text).map_err(|error| refused(words(&error)))

@@ -1,4 +1,4 @@
-//! `canopy topology families`: what expressions can name.
+//! `canopy network families`: what expressions can name.
 
 use canopy_topology::{COMMON_KEYS, FamilyUsage, did_you_mean, families, key_meaning, same_word};
 use serde::Serialize;
@@ -28,7 +28,7 @@ fn named(name: &str) -> Result<FamilyUsage, Failure> {
     let word = name.split(':').next().unwrap_or(name);
     families().find(|family| same_word(family.name, word)).ok_or_else(|| {
         let names = families().map(|family| family.name);
-        let help = did_you_mean(word, names, "`canopy topology families` lists all");
+        let help = did_you_mean(word, names, "`canopy network families` lists all");
         Failure::input(format!("no family is called `{word}`")).help(help)
     })
 }

@@ -1,4 +1,4 @@
-//! `canopy topology hash | same`: what a network is, whatever its nodes are called.
+//! `canopy network hash | same`: what a network is, whatever its nodes are called.
 
 use canopy_canonical::{Comparison, Difference, compare, form_hash};
 use canopy_client::ErrorClass;

@@ -1,4 +1,4 @@
-//! `canopy topology put | list | get | check | delete`: topologies that a server keeps or reads.
+//! `canopy network put | list | get | check | delete`: topologies that a server keeps or reads.
 
 use std::time::Duration;
 

@@ -101,7 +101,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
         let refuse = |problem: String| {
             Failure::input(format!("{}: {problem}", manifest.display()))
-                .help("name the plans' files, or a folder that `canopy plan T --joint … -o FOLDER/` wrote")
+                .help("name the plans' files, or a folder that `canopy plan joint T --joint … -o FOLDER/` wrote")
         };
         let bytes = input::bytes(&manifest, PLAN_BYTES_MAX)?;
         let found: Manifest =

@@ -115,7 +115,7 @@ fn what_cannot_be_composed_is_refused_with_its_place() {
             "line(ring:4;ring:5)",
             "position 1: `line` takes one expression; only product takes several, with `;` between them",
         ),
-        ("power:2(anything)", "position 9: unknown family `anything`; `canopy topology families` lists all"),
+        ("power:2(anything)", "position 9: unknown family `anything`; `canopy network families` lists all"),
         ("line(dgx-a100:boxes=2)", "position 6: `dgx-a100` has switches, and operators take networks of ranks only"),
         ("product(ring:4;dims:switch4)", "position 16: `dims` has switches, and operators take networks of ranks only"),
         (

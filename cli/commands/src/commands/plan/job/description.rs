@@ -78,7 +78,7 @@ impl Description {
             let error = error.without_snippet();
             let line = error.location().map_or(1, |location| location.line());
             Failure::input(format!("{}: line {line}: {}", path.display(), yaml_in_words(error)))
-                .help("`canopy plan-job --help` shows what such a file looks like")
+                .help("`canopy tools plan-job --help` shows what such a file looks like")
         })?;
         Ok(Self { path: path.to_owned(), document })
     }

@@ -114,7 +114,7 @@ fn work(node: &Node) -> Result<Work, Wrong> {
         }
         NodeType::CommSendNode | NodeType::CommRecvNode => Err(wrong(
             format!("node {id} is a message between two ranks, and only collectives of all ranks are simulated"),
-            "give the trace of a program with collectives; traces of `canopy export` are plans, for ASTRA-sim",
+            "give the trace of a program with collectives; traces of `canopy tools export` are plans, for ASTRA-sim",
         )),
         NodeType::CommCollNode => collective(node),
     }

@@ -60,7 +60,7 @@ pub(super) fn read(checks: &mut Checks, runtime: Runtime, rules: &Rules, plans: 
         checks.problem(
             "files",
             "there are no plans where the runtime looks",
-            "write them with `canopy plan` or `canopy fetch`",
+            "write them with `canopy plan` or `canopy job fetch`",
         );
     } else if checks.problems() == before {
         checks.ok("files", format!("{} for {runtime}", count(files.len(), "plan")));

@@ -202,7 +202,7 @@ fn gain(checks: &mut Checks, environment: &Environment, log: &Log) {
     let start = match boxes {
         Some(boxes) => {
             format!(
-                "`canopy topology replicate {file} --boxes {boxes} --fabric rail -o job.yaml`, then `canopy start job.yaml`"
+                "`canopy network replicate {file} --boxes {boxes} --fabric rail -o job.yaml`, then `canopy start job.yaml`"
             )
         }
         None => format!("`canopy start {file}`"),

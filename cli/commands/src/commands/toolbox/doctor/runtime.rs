@@ -135,7 +135,7 @@ pub(super) fn check(
                 Some(planned) => format!("load the library that the plans are for ({planned})"),
                 None => "load a library that runs plans".to_owned(),
             };
-            let help = format!("{library}, or write tuner advice with `canopy advise T --to nccl-csv`");
+            let help = format!("{library}, or write tuner advice with `canopy tools advise T --to nccl-csv`");
             let executor = if planned == Some(Runtime::MscclExecutor) { " (or the executor with MSCCL off)" } else { "" };
             checks.problem(CHECK, format!("the job loaded {name}{executor}, which cannot load external plans"), help);
         }

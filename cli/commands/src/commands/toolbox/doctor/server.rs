@@ -28,7 +28,7 @@ pub(super) async fn check(
     job: Option<&str>,
 ) -> Vec<(String, TopologySummary)> {
     if ids.is_empty() {
-        let help = "name a folder of `canopy fetch` or `canopy plan --sizes` with `--plans`";
+        let help = "name a folder of `canopy job fetch` or `canopy plan bundle` with `--plans`";
         checks.unknown("server", "no manifest names the plans, so the server cannot be asked for them", help);
         return Vec::new();
     }
@@ -51,7 +51,7 @@ pub(super) async fn check(
         known += 1;
         if !plan.superseded_by.is_empty() {
             let what = format!("{id} was provisional, and {} replaced it", shown(&plan.superseded_by));
-            checks.problem("server", what, "fetch the plans again with `canopy fetch`");
+            checks.problem("server", what, "fetch the plans again with `canopy job fetch`");
         }
         networks.extend(plan.topology.as_ref().map(|network| (id.clone(), TopologySummary::said(network))));
     }
@@ -61,7 +61,7 @@ pub(super) async fn check(
     match leases(server).await {
         Ok(leases) => leases.iter().for_each(|lease| replaced(checks, lease, ids, job)),
         Err(failure) => {
-            let help = "look at them with `canopy leases list`";
+            let help = "look at them with `canopy job leases list`";
             checks.unknown("server", format!("leases cannot be read: {}", shown(&failure.sentence())), help);
         }
     }
@@ -87,7 +87,11 @@ fn replaced(checks: &mut Checks, lease: &Lease, ids: &[String], job: Option<&str
             );
         } else {
             let what = format!("a fault replaced {old} by {} for job {}", shown(&plan.current), shown(&lease.job));
-            checks.problem("server", what, format!("follow the lease: `canopy leases watch --lease {name} --out DIR`"));
+            checks.problem(
+                "server",
+                what,
+                format!("follow the lease: `canopy job leases watch --lease {name} --out DIR`"),
+            );
         }
     }
 }
@@ -141,7 +145,7 @@ pub(super) fn network(checks: &mut Checks, name: &str, topology: &Topology, netw
             checks.unknown(
                 "network",
                 format!("{plan} states another kind of hash"),
-                "compare with `canopy topology same`",
+                "compare with `canopy network same`",
             );
         } else if network.hash != job.hash {
             let digits = |hash: &str| hash.chars().take(12).collect::<String>();

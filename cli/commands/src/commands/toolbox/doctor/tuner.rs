@@ -99,7 +99,7 @@ fn table(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
         None => checks.problem(
             CHECK,
             "NCCL_TUNER_CONFIG_FILE is not set, so the plugin has no table",
-            "export NCCL_TUNER_CONFIG_FILE=/path/tuner.csv, as `canopy advise T --to nccl-csv` writes it",
+            "export NCCL_TUNER_CONFIG_FILE=/path/tuner.csv, as `canopy tools advise T --to nccl-csv` writes it",
         ),
         Some(path) => match std::fs::metadata(path) {
             Ok(found) if found.is_file() && found.len() > 0 => {}

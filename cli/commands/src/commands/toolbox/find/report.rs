@@ -1,4 +1,4 @@
-//! What `canopy find` prints, for programs and for people.
+//! What `canopy tools find` prints, for programs and for people.
 
 use std::collections::BTreeMap;
 

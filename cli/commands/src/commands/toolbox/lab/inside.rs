@@ -1,4 +1,4 @@
-//! The helper of `canopy lab` inside its namespaces: makes the network, keeps the ranks, and ends all of it when the
+//! The helper of `canopy tools lab` inside its namespaces: makes the network, keeps the ranks, and ends all of it when the
 //! command is gone.
 //!
 //! It is the first process of a process namespace, so with it the kernel ends every other process there, and then
@@ -21,7 +21,7 @@ use crate::lines::{hear, say};
 /// Time from the last rank's word that it is ready to the common start.
 const START_NS: u64 = 50_000_000;
 
-/// The helper inside a lab's namespaces; started by `canopy lab`
+/// The helper inside a lab's namespaces; started by `canopy tools lab`
 #[derive(Debug, clap::Args)]
 pub(crate) struct InsideArgs {
     /// The network namespace of the command
@@ -66,7 +66,7 @@ fn is_alone(args: &InsideArgs) -> bool {
 /// Answers requests until the command has gone.
 pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
     if !is_alone(args) {
-        return Err(Failure::input("`lab-inside` runs in namespaces of its own only").help("use `canopy lab`"));
+        return Err(Failure::input("`lab-inside` runs in namespaces of its own only").help("use `canopy tools lab`"));
     }
     let (requests, asked) = mpsc::sync_channel(1);
     std::thread::spawn(move || {

@@ -26,7 +26,7 @@ const UNSENT_BYTES_MAX: u64 = 1 << 20;
 /// How long nothing may happen.
 const STALL_NS: u64 = 60_000_000_000;
 
-/// One rank of a lab; started by `canopy lab`
+/// One rank of a lab; started by `canopy tools lab`
 #[derive(Debug, clap::Args)]
 pub(crate) struct RankArgs {}
 

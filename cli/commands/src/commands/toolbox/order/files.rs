@@ -64,7 +64,7 @@ pub(super) fn torchrun(machines: &[MachineSummary], host: &str) -> Result<String
     let alike: Vec<usize> = (0..names.len()).filter(|&place| short(names[place]) == short(host)).collect();
     let rank = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1)).ok_or_else(|| {
         Failure::input(format!("`{}` is no machine of the network", input::shortened(host)))
-            .help("`canopy order T --to nodes -o -` lists them")
+            .help("`canopy tools order T --to nodes -o -` lists them")
     })?;
     let master = names.first().map_or("", |name| name.as_str());
     Ok(format!("NODE_RANK={rank}\nMASTER_ADDR={master}\nNNODES={}", names.len()))

@@ -1,4 +1,4 @@
-//! The helper of `canopy run` on one of several hosts: starts its ranks and passes on what they and the command say.
+//! The helper of `canopy tools run` on one of several hosts: starts its ranks and passes on what they and the command say.
 //!
 //! It ends, and with it all its ranks, when its standard input does: nothing is left behind, however the command ends.
 
@@ -11,7 +11,7 @@ use super::ranks::{Ranks, RanksError, Reach};
 use crate::exit::Failure;
 use crate::lines::{hear, say};
 
-/// The ranks of one host; started by `canopy run --hosts`
+/// The ranks of one host; started by `canopy tools run --hosts`
 #[derive(Debug, clap::Args)]
 pub(crate) struct HostArgs {}
 

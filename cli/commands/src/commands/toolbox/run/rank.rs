@@ -1,4 +1,4 @@
-//! One rank of `canopy run`, in a process of its own: real buffers, and a connection to and from each rank it deals with.
+//! One rank of `canopy tools run`, in a process of its own: real buffers, and a connection to and from each rank it deals with.
 //!
 //! One thread does it all, as a worker of a library of collectives does: it gives each socket what that takes, takes what
 //! has come, and works within the memory once a step's messages are complete.
@@ -36,7 +36,7 @@ pub(super) const GREETING: Duration = Duration::from_secs(5);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// One rank of a run; started by `canopy run`
+/// One rank of a run; started by `canopy tools run`
 #[derive(Debug, clap::Args)]
 pub(crate) struct RankArgs {
     /// The rank

@@ -1,4 +1,4 @@
-//! Advice instead of files, for a runtime that cannot load external plans: the table that `canopy advise` writes for the same
+//! Advice instead of files, for a runtime that cannot load external plans: the table that `canopy tools advise` writes for the same
 //! communicators, by the library's own formulas.
 
 use canopy_advice::{nccl_csv, rccl_csv, tuner_word};
