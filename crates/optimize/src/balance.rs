@@ -11,6 +11,7 @@ mod grain;
 mod program;
 mod rounded;
 mod sums;
+mod way;
 
 use num_integer::Integer;
 
@@ -20,7 +21,8 @@ use crate::fraction::Fraction;
 use crate::optimum::{complement, forest_optimum_of};
 use crate::stop::{Meter, Stop};
 use cuts::CutRows;
-use program::{BalanceProgram, MANY, Proof, SCALES, Way};
+use program::{BalanceProgram, MANY, Proof, SCALES};
+use way::Way;
 
 pub use sums::{SumsLimit, SumsTerm, sums_limit};
 

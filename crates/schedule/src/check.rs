@@ -15,6 +15,7 @@ mod orbits;
 mod order;
 mod phases;
 mod pieces;
+mod seconds;
 mod stages;
 mod steps;
 mod structure;

@@ -60,7 +60,7 @@ pub fn families() -> impl Iterator<Item = FamilyUsage> {
 }
 
 /// Keys that every family has.
-pub const COMMON_KEYS: &[&str] = families::COMMON_KEYS;
+pub const COMMON_KEYS: &[&str] = arguments::COMMON_KEYS;
 
 /// What a key of a family means, as half a sentence; nothing for one that no family takes.
 #[must_use]

@@ -19,7 +19,9 @@ mod memory;
 mod operations;
 mod resume;
 mod sharing;
+mod sliced;
 mod slices;
+mod tabled;
 mod turns;
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! A balanced part that takes as little as it can from each arc, in floats: where one reaches the cut, no program is needed.
 
-use super::program::Way;
+use super::way::Way;
 
 /// Times that all nodes are balanced one after the other, at most: in a network without narrow places some ten do.
 const SWEEPS_MAX: u32 = 256;

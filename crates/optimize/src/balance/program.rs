@@ -11,6 +11,7 @@ use num_integer::Integer;
 
 use super::even::evenly_kept;
 use super::rounded::rounded;
+use super::way::Way;
 use crate::concurrent::{Program, Solution};
 use crate::fraction::Fraction;
 use crate::nullspace::Equations;
@@ -41,9 +42,6 @@ const CORNERS_MAX: usize = 8;
 
 /// Parts of a unit that capacities are tried in, where the equations leave a choice.
 const PARTS: [i128; 9] = [1, 2, 3, 4, 6, 12, 64, 1 << 12, 1 << 20];
-
-/// An arc: both ends and its capacity.
-pub(super) type Way = (u32, u32, u128);
 
 /// What these arcs keep must be at least the rate times a demand.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Balanced parts in floats to balanced parts in whole numbers.
 
-use super::program::Way;
+use super::way::Way;
 use crate::flow::{ArcId, FlowNetwork};
 use crate::stop::{Stop, Stopped};
 

@@ -2,7 +2,8 @@
 
 use super::TERMS_PER_NODE_MAX;
 use super::cuts::CutRows;
-use super::program::{BalanceProgram, Proof, Row, Rows, Way};
+use super::program::{BalanceProgram, Proof, Row, Rows};
+use super::way::Way;
 use crate::digraph::{Arc, Digraph, MergedGraph};
 use crate::error::OptimumError;
 use crate::fraction::Fraction;

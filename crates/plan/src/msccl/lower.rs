@@ -38,6 +38,7 @@ mod moves;
 mod numbering;
 mod placement;
 mod ranges;
+mod remedies;
 mod scratch;
 mod transit;
 

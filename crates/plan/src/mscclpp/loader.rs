@@ -13,6 +13,8 @@ use crate::msccl::{Findings, Place};
 
 /// Most ranks and chunks that a plan is followed for.
 const RANKS_MAX: usize = 1 << 16;
+/// Scratch that plans with `reuse_resources` share, in bytes.
+const SHARED_SCRATCH_BYTES: u64 = 1 << 26;
 /// Bytes that the kernel moves at once.
 const MOVED_BYTES: u64 = 16;
 
@@ -296,4 +298,14 @@ fn offsets(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findin
 pub(crate) fn message_chunks(plan: &ExecutionPlan) -> u32 {
     let Some(first) = plan.ranks.first() else { return 0 };
     if plan.collective == "allgather" { first.output_chunks } else { first.input_chunks }
+}
+
+/// Bytes of a chunk of shared scratch; none where a plan has scratch of its own, or none.
+///
+/// Source: `calScratchBufferSize` and `calMaxScratchChunkSize` of the loader.
+pub(super) fn shared_chunk_bytes(plan: &ExecutionPlan) -> Option<u64> {
+    let chunks = plan.ranks.iter().map(|rank| u64::from(rank.scratch_chunks)).max().filter(|&chunks| chunks > 0)?;
+    let all = if plan.double_scratch { SHARED_SCRATCH_BYTES / 2 } else { SHARED_SCRATCH_BYTES };
+    let alignment = plan.alignment_bytes.max(1);
+    plan.reuse_resources.then(|| all.div_ceil(chunks).div_ceil(alignment).saturating_mul(alignment))
 }

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `network` | what follows from the topology |
 //! | `layout` | where chunks lie in the buffers, and how many there are |
+//! | `trees` | the trees of the graph, in that numbering |
 //! | `atoms` | what each rank does with each tree, and in which order |
 //! | `switches` | what switches store at several ranks at once, or add up |
 //! | `lanes`, `pairs`, `draft` | which block does it, with the waits and meetings of threads that the order needs |
@@ -28,17 +29,19 @@ mod network;
 mod pairs;
 mod room;
 mod switches;
+mod trees;
 
 use canopy_schedule::TransferGraph;
 
 use self::assemble::{Assembly, LESS_DEGREE};
-use self::atoms::{Atom, Atoms, groups, read_trees};
+use self::atoms::{Atom, Atoms};
 use self::draft::Room;
 use self::layout::Layout;
 use self::network::{Mistaken, mistaken};
 use self::pairs::Pairs;
 use self::room::{Blocks, Needs};
-use self::switches::{SwitchTrees, through_switches};
+use self::switches::through_switches;
+use self::trees::{SwitchTrees, groups, read_trees};
 use super::contract;
 use super::loader::message_chunks;
 use super::machine::CELLS_MAX;

@@ -8,7 +8,7 @@ mod scale;
 use std::collections::BTreeMap;
 
 use self::scale::Part;
-pub(super) use self::scale::{Scale, scales, shared_chunk_bytes};
+pub(super) use self::scale::{Scale, scales};
 use super::contract::{Contract, Memory};
 use super::program::{ChannelType, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels};
 use crate::msccl::{Findings, Place};

@@ -10,7 +10,7 @@ mod ticks;
 use canopy_topology::Topology;
 
 use super::error::LoadError;
-use super::steps::Seconds;
+use super::seconds::Seconds;
 use crate::route::RouteIndex;
 use crate::transfer::TransferGraph;
 use chains::Chains;

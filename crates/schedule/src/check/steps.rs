@@ -9,6 +9,7 @@ use num_integer::Integer as _;
 use super::error::{LoadError, StructureError, TransferFault};
 use super::in_turn::seconds_in_turn;
 use super::load::takes_longer;
+use super::seconds::Seconds;
 use crate::forest::Carrier;
 use crate::route::RouteTable;
 use crate::schedule::Pace;
@@ -65,13 +66,6 @@ pub(super) fn step_cost(topology: &Topology, size: ChunkSize, seconds: Seconds) 
     let most = Rate::new(topology.node_bandwidth(), 1_u8).expect("1 is not 0");
     let bandwidth = most.ratio_to(&algbw).ok_or(LoadError::NothingMoves)?;
     Ok(StepCost { count, bandwidth, algbw })
-}
-
-/// A number of steps, and the sum of their times for chunks of one byte as a fraction that need not be reduced.
-pub(super) struct Seconds {
-    pub(super) count: u32,
-    pub(super) numerator: BigUint,
-    pub(super) denominator: BigUint,
 }
 
 /// Steps in order, and each transfer after the step that brought what it sends.

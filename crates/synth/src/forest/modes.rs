@@ -13,6 +13,7 @@
 
 mod boxes;
 mod candidates;
+mod need;
 mod parts;
 mod ranges;
 

@@ -8,6 +8,7 @@
 //! allows is kept.
 
 mod distances;
+mod editing;
 mod growth;
 mod hanging;
 mod packing;

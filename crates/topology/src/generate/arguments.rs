@@ -1,12 +1,18 @@
 //! Arguments of a family or an operator: checked against what it takes, then read with their types.
 
 use crate::generate::error::ExpressionError;
-use crate::generate::families::{BARE_KEY, COMMON_KEYS, LATENCY_KEY};
 use crate::generate::grammar::Argument;
 use crate::quantity::QuantityError;
 use crate::shorten::shorten;
 use crate::spelling::{did_you_mean, same_word};
 use crate::units::{Capacity, Latency};
+
+/// What a bare first value is called in messages.
+pub(super) const BARE_KEY: &str = "size";
+/// The key that even what stands within a composition takes.
+pub(super) const LATENCY_KEY: &str = "lat";
+/// Keys every family takes.
+pub(super) const COMMON_KEYS: &[&str] = &[LATENCY_KEY, "down", "nodes-down", "degrade", "faults", "host", "nicforward"];
 
 /// What a family or an operator takes.
 #[derive(Debug)]

@@ -12,13 +12,6 @@ use crate::limits::TopologyLimits;
 use crate::shorten::shorten;
 use crate::spelling::{did_you_mean, same_word};
 
-/// What a bare first value is called in messages.
-pub(super) const BARE_KEY: &str = "size";
-/// The key that even what stands within a composition takes.
-pub(super) const LATENCY_KEY: &str = "lat";
-/// Keys every family takes.
-pub(super) const COMMON_KEYS: &[&str] = &[LATENCY_KEY, "down", "nodes-down", "degrade", "faults", "host", "nicforward"];
-
 /// What each key means. A key of two meanings has its families in the text.
 const MEANINGS: [(&str, &str); 43] = [
     ("a", "routers of a group"),

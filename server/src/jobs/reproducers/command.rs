@@ -6,8 +6,6 @@ use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Slot, Transit};
 
-use super::report::transit_name;
-
 /// Longest time of the plan, which may have had as long.
 const DEADLINE: &str = "1h";
 
@@ -161,6 +159,14 @@ pub(super) fn instances(instances: Instances) -> String {
 /// The devices of ranks as options take them.
 pub(super) fn devices(slots: &[Slot]) -> Vec<String> {
     slots.iter().map(|Slot { node, device }| format!("{node}:{device}")).collect()
+}
+
+/// The name that options have for transit.
+pub(super) const fn transit_name(transit: Transit) -> &'static str {
+    match transit {
+        Transit::Forward => "forward",
+        Transit::Unused => "unused",
+    }
 }
 
 fn joined(numbers: &[impl ToString]) -> String {

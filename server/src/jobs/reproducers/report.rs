@@ -3,7 +3,6 @@
 use canopy_plan::{SwitchUse, Target};
 use canopy_planner::{Group, JointRequest, JointTask, Making, PLANNER_CLASS, Request as Order};
 use canopy_synth::{SumOptions, TreeLimits};
-use canopy_topology::Transit;
 use serde::Serialize;
 
 use super::{Refused, command};
@@ -142,7 +141,7 @@ fn asked(order: &Order) -> Asked<'_> {
         faults: faults.iter().map(ToString::to_string).collect(),
         shares,
         ranks: group.as_ref().map(|group| group.ranks.as_slice()),
-        transit: group.as_ref().map(|Group { transit, .. }| transit_name(*transit)),
+        transit: group.as_ref().map(|Group { transit, .. }| command::transit_name(*transit)),
         placement: placement.as_ref().map(|slots| command::devices(slots)),
         size_bytes_min: *size_bytes_min,
         size_bytes_max: *size_bytes_max,
@@ -166,14 +165,6 @@ fn asked(order: &Order) -> Asked<'_> {
         joint: joint.as_ref().map(joined),
         outputs: outputs.iter().map(output).collect(),
         tenant: tenant.as_ref().map(canopy_planner::TenantName::as_str),
-    }
-}
-
-/// The name that options have for it.
-pub(super) const fn transit_name(transit: Transit) -> &'static str {
-    match transit {
-        Transit::Forward => "forward",
-        Transit::Unused => "unused",
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod choose;
 mod library;
+mod misfits;
+mod not_timed;
 mod pairs;
 mod planned;
 mod refused;

@@ -10,6 +10,7 @@ pub(crate) mod inside;
 mod measure;
 mod mpi;
 mod plot;
+mod programs;
 mod protocol;
 pub(crate) mod rank;
 mod report;

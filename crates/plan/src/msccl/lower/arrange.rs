@@ -7,6 +7,7 @@ use canopy_schedule::CollectiveKind;
 use super::blocks::{Peers, Sharing, thread_blocks};
 use super::channels::Channels;
 use super::emit::{Emission, emit};
+use super::fit::{self, Missed};
 use super::fuse::Ends;
 use super::least::Least;
 use super::message::Message;
@@ -14,7 +15,7 @@ use super::mirror::mirror;
 use super::moves::{Move, Trees};
 use super::numbering::number_awaited_first;
 use super::placement::{Placed, place};
-use super::{LowerError, LowerOptions, Stop, fit, instances, moves, protocol};
+use super::{LowerError, LowerOptions, Stop, instances, moves, protocol};
 use crate::msccl::figures::{Figure, ProgramFigures};
 use crate::msccl::profile::Profile;
 use crate::msccl::program::{Operation, Program, Purpose};
@@ -54,13 +55,6 @@ fn arrangements(profile: Profile, trees: &Trees, waits: &[Waits]) -> Vec<Arrange
         }
     };
     waits.iter().flat_map(|&waits| in_order(waits)).collect()
-}
-
-/// A limit that an arrangement misses, or all do.
-#[derive(Clone, Copy)]
-pub(super) struct Missed {
-    pub(super) over: Figure,
-    pub(super) certainty: Certainty,
 }
 
 fn first_over(figures: [Figure; 2]) -> Option<Figure> {

@@ -1,5 +1,6 @@
 //! Writes the steps of every rank, move by move.
 
+mod at;
 mod clocks;
 mod hazards;
 mod rank;

@@ -2,24 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::arrange::Missed;
 use super::channels::Channels;
+use super::remedies::{FEWER_CHUNKS, FEWER_INSTANCES, FEWER_PEERS, FEWER_RANKS};
 use super::{LowerError, LowerOptions};
 use crate::msccl::figures::{Figure, ProgramFigures};
 use crate::msccl::profile::Profile;
 use crate::msccl::program::Program;
+use crate::need::Certainty;
 
-/// What a person can do about a plan with too many steps.
-pub(super) const FEWER_CHUNKS: &str = "plan with fewer chunks per share, or choose a format without this limit";
-
-/// What a person can do about a plan that is repeated too often.
-pub(super) const FEWER_INSTANCES: &str = "use fewer instances of the plan";
-
-/// The same where there is one chunk per share.
-const FEWER_RANKS: &str = "plan for fewer ranks, or choose a format without this limit";
-
-/// What a person can do about a plan with too many blocks.
-const FEWER_PEERS: &str = "plan with trees that have fewer neighbours per rank";
+/// A limit that an arrangement misses, or all do.
+#[derive(Clone, Copy)]
+pub(super) struct Missed {
+    pub(super) over: Figure,
+    pub(super) certainty: Certainty,
+}
 
 /// Largest message in bytes, up to the one asked for, whose chunks flags can count the rounds of.
 pub(super) fn bytes_max(options: &LowerOptions, program: &Program) -> u64 {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use canopy_schedule::{CollectiveKind, Shares, TransferGraph};
 
+use super::remedies::{FEWER_CHUNKS, FEWER_INSTANCES};
 use super::{LowerError, LowerOptions};
 use crate::batches;
 use crate::msccl::profile::Profile;
@@ -61,7 +62,7 @@ impl Message {
             CollectiveKind::Broadcast | CollectiveKind::Reduce => Some(share),
             _ => u64::try_from(graph.shares.weight_total(graph.rank_count)).ok().and_then(|all| share.checked_mul(all)),
         };
-        check_size(graph.rank_count, longest, options.profile, super::fit::FEWER_CHUNKS)?;
+        check_size(graph.rank_count, longest, options.profile, FEWER_CHUNKS)?;
         let narrow = |chunks: u64| u32::try_from(chunks).expect("1,024 ranks with vectors of 32,838 chunks");
         message.share = narrow(share);
         message.total = match kind {
@@ -82,7 +83,7 @@ impl Message {
             _ => times(self.vector()),
         };
         if instances > 1 {
-            check_size(self.rank_count, Some(longest), profile, super::fit::FEWER_INSTANCES)?;
+            check_size(self.rank_count, Some(longest), profile, FEWER_INSTANCES)?;
         }
         let narrow = |chunks: u64| u32::try_from(chunks).expect("1,024 ranks with vectors of 32,838 chunks");
         Ok(Self { share: narrow(times(self.share)), total: narrow(times(self.total)), instances, ..*self })

@@ -1,11 +1,10 @@
 //! What the loader and the kernel need of pipelines and of scratch that plans share, and do not check.
 
-use super::super::machine::shared_chunk_bytes;
 use super::super::profile::ExecutorProfile;
 use super::super::program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, Pipeline, RefPlace,
 };
-use super::message_chunks;
+use super::{message_chunks, shared_chunk_bytes};
 use crate::msccl::{Buffer, Findings, Place};
 
 /// Most repetitions that the runtime counts.

@@ -11,36 +11,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use canopy_schedule::{CollectiveKind, Transfer, TransferGraph};
+use canopy_schedule::CollectiveKind;
 
-use super::atoms::{Atoms, Store, Tree, TreeHop, Work, groups};
+use super::atoms::{Atoms, Store};
 use super::layout::{Layout, Spot, SpotCopy};
+use super::trees::{SwitchTrees, Tree, TreeHop, Work, groups};
 use super::{ExecutionLowerOptions, SwitchDomain};
 use crate::msccl::Buffer;
 use crate::mscclpp::program::{ChannelType, ChunkRef, ExecutionOp, OpName, RankChannels, RefPlace, SwitchGroup};
 
 /// Most groups of one rank: each is an object of the driver that maps whole buffers.
 const GROUPS_PER_RANK_MAX: usize = 4;
-
-/// Trees, some of whose hops are made by switches, and the members of the groups that these refer to.
-pub(super) struct SwitchTrees {
-    pub(super) trees: Vec<Tree>,
-    pub(super) groups: Vec<Vec<u32>>,
-}
-
-/// The domain whose switch all of a transfer passes.
-pub(super) fn domain_of(graph: &TransferGraph, transfer: &Transfer, domains: &[SwitchDomain]) -> Option<usize> {
-    let has = |domain: &SwitchDomain, rank: u32| domain.ranks.binary_search(&rank).is_ok();
-    let carriers = graph.carriers_of(transfer);
-    let passes = |domain: &&SwitchDomain| {
-        let mut routes = carriers.iter().map(|carrier| graph.routes.get(carrier.route).unwrap_or_default());
-        has(domain, transfer.from.number())
-            && has(domain, transfer.to.number())
-            && !carriers.is_empty()
-            && routes.all(|links| links.iter().any(|link| domain.links.contains(link)))
-    };
-    domains.iter().position(|domain| passes(&domain))
-}
 
 /// Lets switches do what they can. No group: there is nothing for them to do. O(hops log hops).
 pub(super) fn through_switches(trees: &[Tree], layout: &Layout, options: &ExecutionLowerOptions) -> SwitchTrees {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::loader::message_chunks;
+use super::super::loader::{message_chunks, shared_chunk_bytes};
 use super::super::program::{ExecutionOp, ExecutionPlan, Pipeline};
 use super::CELLS_MAX;
 use crate::batches::divisor;
@@ -17,8 +17,6 @@ use crate::msccl::{Findings, Place};
 const GRAIN_MAX: u64 = 64;
 /// Most operations, repetitions counted, of all sizes together.
 const EVENTS_MAX: u64 = 1 << 18;
-/// Scratch that plans with `reuse_resources` share, in bytes.
-const SHARED_SCRATCH_BYTES: u64 = 1 << 26;
 
 /// A size of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,16 +53,6 @@ impl Scale {
     pub(super) const fn wraps(&self) -> bool {
         self.scratch_grain < self.grain
     }
-}
-
-/// Bytes of a chunk of shared scratch; none where a plan has scratch of its own, or none.
-///
-/// Source: `calScratchBufferSize` and `calMaxScratchChunkSize` of the loader.
-pub(in super::super) fn shared_chunk_bytes(plan: &ExecutionPlan) -> Option<u64> {
-    let chunks = plan.ranks.iter().map(|rank| u64::from(rank.scratch_chunks)).max().filter(|&chunks| chunks > 0)?;
-    let all = if plan.double_scratch { SHARED_SCRATCH_BYTES / 2 } else { SHARED_SCRATCH_BYTES };
-    let alignment = plan.alignment_bytes.max(1);
-    plan.reuse_resources.then(|| all.div_ceil(chunks).div_ceil(alignment).saturating_mul(alignment))
 }
 
 /// All pipelines of a plan.

@@ -13,7 +13,7 @@ use num_integer::Integer as _;
 
 use super::Clock;
 use super::lanes::{Lanes, Pace};
-use crate::check::steps::Seconds;
+use crate::check::seconds::Seconds;
 use crate::route::RouteIndex;
 use crate::transfer::TransferGraph;
 

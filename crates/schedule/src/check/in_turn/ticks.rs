@@ -5,7 +5,7 @@ use num_integer::Integer as _;
 
 use super::Clock;
 use super::lanes::Lanes;
-use crate::check::steps::Seconds;
+use crate::check::seconds::Seconds;
 use crate::route::RouteIndex;
 
 /// Whole ticks, `unit / denominator` seconds each.

@@ -9,6 +9,7 @@ use num_traits::{One, ToPrimitive, Zero};
 use petgraph::unionfind::UnionFind;
 
 use super::candidates::Candidate;
+use super::need::Need;
 use super::ranges::{common_values, range, scaled_to_parts};
 use crate::forest::clusters::Cluster;
 use crate::forest::network::Network;
@@ -21,19 +22,6 @@ const EQUAL_PARTS_MAX: u64 = 32;
 
 /// Numbers are kept below this power of two, so that sums of them fit.
 const BITS_MAX: u32 = 100;
-
-/// What a rank of a box, or a tight set of ranks in it, has and needs, in trees.
-#[derive(Clone, Debug)]
-pub(super) struct Need {
-    /// Its lowest node.
-    pub(super) unit: u32,
-    /// n: the trees of all others.
-    pub(super) wanted: i128,
-    /// I: capacity into it from the rest of the box.
-    pub(super) inner: i128,
-    /// X: from outside.
-    pub(super) outer: i128,
-}
 
 /// One of the boxes.
 pub(super) struct ScantBox {

@@ -3,7 +3,7 @@
 use num_rational::BigRational;
 use num_traits::{One, Zero};
 
-use super::boxes::Need;
+use super::need::Need;
 
 /// For which part of all trees λ they may enter a box once, while the others enter it at every rank: from, to.
 ///

@@ -5,8 +5,9 @@ use canopy_schedule::RouteInterner;
 use canopy_topology::{LinkIndex, Topology};
 
 use super::distances::Distances;
+use super::editing::Editing;
 use super::growth::Grower;
-use super::hanging::{Editing, Hanging, Hop};
+use super::hanging::{Hanging, Hop};
 use super::prices::Prices;
 use super::relief::{Depth, Relief};
 use crate::error::SynthesisError;

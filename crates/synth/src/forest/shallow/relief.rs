@@ -13,7 +13,8 @@ use canopy_optimize::{Stop, Stopped};
 use canopy_schedule::RouteInterner;
 use canopy_topology::Topology;
 
-use super::hanging::{Editing, Hanging};
+use super::editing::Editing;
+use super::hanging::Hanging;
 use super::prices::Prices;
 use crate::forest::ask;
 use below::Below;

@@ -6,7 +6,8 @@ use canopy_topology::{LinkIndex, Topology, TopologyLimits, generate};
 use proptest::prelude::*;
 
 use super::distances::Distances;
-use super::hanging::{Editing, Hanging, Hop, links};
+use super::editing::Editing;
+use super::hanging::{Hanging, Hop, links};
 use super::packing::Packing;
 use super::prices::Prices;
 use super::relief::{Depth, Relief};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::forest::sums::glue::FreeTree;
-use crate::forest::sums::rooting::Hung;
+use crate::forest::sums::hung::Hung;
 
 /// A hop between ranks, away from the root of its tree.
 pub(super) struct Down {

@@ -8,7 +8,7 @@ use crate::forest::condition::Condition;
 use crate::forest::logical::LogicalGraph;
 use crate::forest::network::Network;
 use crate::forest::pattern::Spread;
-use crate::forest::sums::pieces::{Piece, Shape};
+use crate::forest::sums::piece::{Piece, Shape};
 use crate::forest::sums::{packing, refusal};
 use crate::forest::switches::remove_switches;
 use crate::forest::{RoutedTrees, assembly};

@@ -8,7 +8,7 @@ use num_integer::Integer;
 
 use crate::error::SynthesisError;
 use crate::forest::sums::lanes::Lanes;
-use crate::forest::sums::pieces::Piece;
+use crate::forest::sums::piece::Piece;
 use crate::forest::{RoutedHop, RoutedTrees, ask, packing};
 
 /// Equal trees that have no root yet.

@@ -7,7 +7,7 @@ use crate::error::SynthesisError;
 use crate::forest::assembly::position;
 use crate::forest::lower::lower;
 use crate::forest::sums::glue::{FreeHop, FreeTree};
-use crate::forest::sums::rooting::Hung;
+use crate::forest::sums::hung::Hung;
 use crate::forest::{RoutedHop, RoutedTree, RoutedTrees};
 
 /// Lets trees that hang from their roots exchange hops as trees of a broadcast do: what is exchanged has a way back, so

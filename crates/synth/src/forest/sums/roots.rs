@@ -8,7 +8,7 @@ use num_integer::Integer;
 
 use crate::error::SynthesisError;
 use crate::forest::sums::glue::{FreeHop, FreeTree, FreeTrees};
-use crate::forest::sums::rooting::Hung;
+use crate::forest::sums::hung::Hung;
 use crate::forest::{ask, packing};
 
 /// Cuts trees into parts, each with a root, so that the roots are in proportion to weights by rank.

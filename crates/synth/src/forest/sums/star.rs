@@ -6,7 +6,7 @@ use canopy_topology::LinkIndex;
 use num_integer::Integer;
 
 use crate::error::SynthesisError;
-use crate::forest::sums::pieces::Shape;
+use crate::forest::sums::piece::Shape;
 use crate::forest::{RoutedHop, RoutedTree, RoutedTrees};
 
 /// Multiples of the number of trees wished for that are tried before the one that divides all lanes exactly.

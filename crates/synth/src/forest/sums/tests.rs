@@ -4,10 +4,11 @@ use canopy_optimize::{Fraction, Never};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use super::glue::{FreeHop, FreeTree};
+use super::hung::Hung;
 use super::lanes::Lanes;
 use super::lowering::lowered;
-use super::pieces::{Piece, take_apart};
-use super::rooting::Hung;
+use super::piece::Piece;
+use super::pieces::take_apart;
 use super::{flat, star};
 use crate::forest::RoutedTrees;
 use crate::forest::tests::{both_ways, one_way};

@@ -4,13 +4,13 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, RouteIndex};
 use canopy_topology::LinkIndex;
 
-use super::super::RepairError;
-use super::super::balance::{Movable, balance};
-use super::super::finder::Finder;
-use super::super::loads::Loads;
-use super::super::tree::Tree;
-use super::branches::sides;
-use super::{Entry, Trees};
+use crate::repair::RepairError;
+use crate::repair::balance::{Movable, balance};
+use crate::repair::finder::Finder;
+use crate::repair::forest::branches::sides;
+use crate::repair::forest::{Entry, Trees};
+use crate::repair::loads::Loads;
+use crate::repair::tree::Tree;
 
 /// Hops that are looked at for one link, at most.
 const USERS_MAX: usize = 1 << 14;

@@ -3,12 +3,12 @@
 use canopy_schedule::{Action, RouteIndex};
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
-use super::super::RepairError;
-use super::super::balance::STEPS_LOG2_AT_FIRST;
-use super::super::finder::{FreeLinks, Visit, Way};
-use super::super::tree::{Tree, Up, Ways};
-use super::Trees;
 use crate::reach::ask;
+use crate::repair::RepairError;
+use crate::repair::balance::STEPS_LOG2_AT_FIRST;
+use crate::repair::finder::{FreeLinks, Visit, Way};
+use crate::repair::forest::Trees;
+use crate::repair::tree::{Tree, Up, Ways};
 
 /// Where a rank of a tree is while parts of it are cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

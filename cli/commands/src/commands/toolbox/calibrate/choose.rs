@@ -2,8 +2,9 @@
 
 use canopy_calibrate::{Fit, FitError, Parameter, Parameters, RATE_MAX, approach, fit};
 
+use super::not_timed::NotTimed;
 use super::planned::Care;
-use super::runs::{NotTimed, Runs};
+use super::runs::Runs;
 use crate::clock::Deadline;
 use crate::progress::ProgressLine;
 

@@ -7,7 +7,7 @@ use canopy_schedule::TransferGraph;
 use canopy_simulate::{SimulateError, SimulateOptions, elsewhere, simulate};
 use canopy_topology::{LinkIndex, Topology};
 
-use super::runs::NotTimed;
+use super::not_timed::NotTimed;
 use crate::clock::Deadline;
 use crate::exit::words;
 use crate::material::Material;

@@ -3,9 +3,10 @@
 use canopy_calibrate::{Fit, FitError, Parameter, RATE_MAX, Undetermined, Why};
 use canopy_client::ErrorClass;
 
+use super::misfits::misfits;
+use super::not_timed::NotTimed;
 use super::planned::Care;
-use super::report::misfits;
-use super::runs::{NotTimed, Runs};
+use super::runs::Runs;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::sizes::in_words;

@@ -8,6 +8,7 @@ use canopy_synth::Algorithm;
 use canopy_topology::Topology;
 
 use super::library::{Calls, Machines};
+use super::not_timed::NotTimed;
 use super::planned::{self, Care, Sent};
 use super::spec::{By, Spec};
 use crate::clock::Deadline;
@@ -51,24 +52,6 @@ pub(super) struct Context<'a> {
     pub(super) version: Option<Version>,
     pub(super) deadline: Deadline,
 }
-
-/// Why there is no time.
-#[derive(Debug)]
-pub(super) enum NotTimed {
-    Late,
-    Wrong(String),
-}
-
-impl std::fmt::Display for NotTimed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Late => "the deadline came first",
-            Self::Wrong(what) => what,
-        })
-    }
-}
-
-impl std::error::Error for NotTimed {}
 
 impl Timed {
     /// What a reading takes the run for, as it is printed.

@@ -3,7 +3,7 @@
 use canopy_lab::{Command, Program, namespace};
 use serde::Deserialize;
 
-use super::inside::{Trouble, run_command};
+use super::programs::{Trouble, run_command};
 use super::protocol::Counter;
 
 /// A queueing discipline, as `tc -j` lists it.

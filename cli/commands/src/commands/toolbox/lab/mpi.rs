@@ -11,7 +11,7 @@ use canopy_lab::{MANAGEMENT_NET, RANK_NET, management_address, namespace_file};
 use canopy_schedule::CollectiveKind;
 use serde::{Deserialize, Serialize};
 
-use super::inside::{Trouble, text};
+use super::programs::{Trouble, text};
 
 /// Where everything for it lies, inside the lab.
 pub(super) const FOLDER: &str = "/run/canopy-lab";

@@ -8,7 +8,8 @@ use canopy_lab::Command as LabCommand;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::inside::{own_namespace, text};
+use super::inside::own_namespace;
+use super::programs::text;
 use super::protocol::{Reply, Request};
 use crate::exit::Failure;
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::rank::At;
+use super::at::At;
 
 /// Steps of each block that are finished.
 type Clock = Rc<[u32]>;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::rank::At;
+use super::at::At;
 use crate::msccl::lower::ranges::Ranges;
 use crate::msccl::program::{Buffer, Chunks};
 

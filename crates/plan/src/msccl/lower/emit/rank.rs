@@ -1,17 +1,11 @@
 //! One rank's thread blocks while they grow.
 
+use super::at::At;
 use super::clocks::Clocks;
 use super::hazards::Hazards;
 use crate::msccl::lower::blocks::Peers;
 use crate::msccl::profile::ProfileLimits;
 use crate::msccl::program::{Buffer, Chunks, Operation, RankProgram, Step, ThreadBlock};
-
-/// A step of this rank: block and position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct At {
-    pub(super) block: usize,
-    pub(super) step: u32,
-}
 
 /// What a step does.
 #[derive(Clone, Copy, Debug)]

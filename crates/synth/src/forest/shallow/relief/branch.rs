@@ -1,6 +1,7 @@
 //! Branches taken apart.
 
-use super::super::hanging::{Editing, Hop};
+use super::super::editing::Editing;
+use super::super::hanging::Hop;
 use super::Relief;
 
 /// Ranks that a branch may have.

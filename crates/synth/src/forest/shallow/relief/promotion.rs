@@ -1,6 +1,6 @@
 //! Ranks moved nearer to the root for the sake of others.
 
-use super::super::hanging::Editing;
+use super::super::editing::Editing;
 use super::Relief;
 
 impl Relief<'_> {
