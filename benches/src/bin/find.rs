@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use canopy_benches::{print_table, timed, timed_on_processors};
-use canopy_finder::{Candidate, Finder, Links, Query};
+use canopy_design::finder::{Candidate, Finder, Links, Query};
 use canopy_optimize::Never;
 
 const NODES_MAX: u32 = 2000;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use canopy_finder::FindError;
+use canopy_design::finder::FindError;
 use canopy_multiport::MultiPathError;
 use canopy_order::OrderError;
 use canopy_plan::{NoSuchRank, RankFileError};

@@ -135,7 +135,7 @@ pub(crate) fn measured_runs(input: &[u8]) {
 /// A network whose cost is asked for.
 pub(crate) fn cost_expression(input: &[u8]) {
     let Some(text) = text(input) else { return };
-    if let Err(error) = canopy_cost::Network::read(text) {
+    if let Err(error) = canopy_design::cost::Network::read(text) {
         refused(&error);
     }
 }

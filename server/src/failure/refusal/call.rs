@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use canopy_finder::FindError;
+use canopy_design::finder::FindError;
 use canopy_job::{BesideError, RatesError, ShareError};
 use canopy_multiport::{MultiPathError, PATHS_MAX};
 use canopy_order::OrderError;

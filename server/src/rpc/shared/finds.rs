@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use canopy_finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
+use canopy_design::finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
 use canopy_optimize::Stop;
 use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use canopy_cost::{Bill, Cables, Choice, Cost, Network, Parameters, Part, Price, STANDARD_PARAMETERS, choices};
+use canopy_design::cost::{Bill, Cables, Choice, Cost, Network, Parameters, Part, Price, STANDARD_PARAMETERS, choices};
 use serde::Serialize;
 
 use crate::exit::{Failure, words};
@@ -194,7 +194,7 @@ fn comparison(all: &[Priced], parameters: &Parameters) -> String {
             bill.switch_count().to_string(),
             priced.ports_max().to_string(),
             cables.to_string(),
-            bill.cable_count(canopy_cost::Medium::Optical).to_string(),
+            bill.cable_count(canopy_design::cost::Medium::Optical).to_string(),
             cost.total.to_string(),
             priced.per_endpoint(),
             ratio,

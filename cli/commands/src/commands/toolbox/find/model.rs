@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use canopy_finder::{Choice, Line, choices};
+use canopy_design::finder::{Choice, Line, choices};
 use canopy_optimize::Fraction;
 use canopy_proto::v1::FoundTopology;
 use canopy_schedule::CollectiveKind as Kind;

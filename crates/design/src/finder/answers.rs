@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use canopy_optimize::Stop;
 
-use crate::bounds::Bounds;
-use crate::candidate::{Candidate, Frontier, Keep};
-use crate::lacking::{Lacking, lacking};
-use crate::query::{FindError, Query};
-use crate::rates::Rates;
-use crate::search::Search;
+use crate::finder::bounds::Bounds;
+use crate::finder::candidate::{Candidate, Frontier, Keep};
+use crate::finder::lacking::{Lacking, lacking};
+use crate::finder::query::{FindError, Query};
+use crate::finder::rates::Rates;
+use crate::finder::search::Search;
 
 /// Version of the answers: kept answers of another version are stale.
 pub const VERSION: u32 = 4;

@@ -3,7 +3,7 @@
 use canopy_direct::{Construction, Prediction, RuleError, proven_rate};
 use canopy_optimize::Fraction;
 
-use crate::histogram::Histogram;
+use crate::finder::histogram::Histogram;
 
 /// Known properties of a regular network.
 #[derive(Clone, Debug, PartialEq, Eq)]

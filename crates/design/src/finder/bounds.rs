@@ -3,7 +3,7 @@
 use canopy_direct::{least_bandwidth, moore_steps, moore_steps_undirected};
 use canopy_optimize::Fraction;
 
-use crate::search::Links;
+use crate::finder::search::Links;
 
 /// Lower bounds on cost, and the upper bound on the rate of an all-to-all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

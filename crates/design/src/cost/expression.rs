@@ -1,6 +1,6 @@
 //! Expressions of networks to price, spelled like generator expressions where both exist.
 
-use crate::network::{Network, NetworkError, SIZE_MAX, slim_fly_degree};
+use crate::cost::network::{Network, NetworkError, SIZE_MAX, slim_fly_degree};
 
 /// Longest expression, in bytes.
 const BYTES_MAX: usize = 256;

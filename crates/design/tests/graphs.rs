@@ -1,7 +1,7 @@
 //! What the search says of networks, against the networks themselves.
 
+use canopy_design::finder::{Candidate, Finder, Links, Query};
 use canopy_direct::{Bases, Limit, facts};
-use canopy_finder::{Candidate, Finder, Links, Query};
 use canopy_optimize::Never;
 
 const LIMIT: Limit = Limit { order_max: 4096, edges_max: 1 << 18 };

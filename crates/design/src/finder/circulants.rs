@@ -8,7 +8,7 @@
 
 use canopy_optimize::Stop;
 
-use crate::hall::{Divider, Group, Largest};
+use crate::finder::hall::{Divider, Group, Largest};
 
 /// Powers that are tried.
 const TRIED: u64 = 40;

@@ -1,6 +1,6 @@
 //! The smallest network of each kind with enough endpoints, to compare kinds.
 
-use crate::network::{ENDPOINTS_MAX, Network, NetworkError, is_prime_power, slim_fly_degree};
+use crate::cost::network::{ENDPOINTS_MAX, Network, NetworkError, is_prime_power, slim_fly_degree};
 
 /// A kind of network and its smallest member with enough endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]

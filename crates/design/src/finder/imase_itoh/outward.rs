@@ -6,7 +6,7 @@
 use canopy_optimize::{Fraction, Stop};
 
 use super::Graph;
-use crate::hall::{Divider, Group, Largest};
+use crate::finder::hall::{Divider, Group, Largest};
 
 /// Largest load at each step, in shards, and the sum of all distances, from one of each kind of nodes; `None` when stopped.
 pub(super) fn sweep(graph: &Graph, stop: &dyn Stop) -> Option<(Vec<Fraction>, u64)> {

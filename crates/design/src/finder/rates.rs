@@ -8,7 +8,7 @@ use canopy_optimize::{
     Stopped, concurrent_optimum, length_bound,
 };
 
-use crate::known::{AllToAll, RateProof};
+use crate::finder::known::{AllToAll, RateProof};
 
 /// Graphs are built to be measured, never larger than what is looked for.
 const LIMIT: Limit = Limit { order_max: 1 << 14, edges_max: 1 << 18 };

@@ -1,7 +1,7 @@
 //! Published frontiers: tables 3.4, 3.5 and A.1 of the dissertation, degree 4.
 
+use canopy_design::finder::{Candidate, FindError, Finder, Found, Links, NODES_MAX, Query};
 use canopy_direct::{Cost, least_bandwidth};
-use canopy_finder::{Candidate, FindError, Finder, Found, Links, NODES_MAX, Query};
 use canopy_optimize::{Fraction, Never};
 
 fn find(nodes: u32, degree: u32) -> Found {

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::floor::{Lengths, all_pairs, places};
-use crate::network::{Network, slim_fly_degree};
-use crate::parameters::Layout;
+use crate::cost::floor::{Lengths, all_pairs, places};
+use crate::cost::network::{Network, slim_fly_degree};
+use crate::cost::parameters::Layout;
 
 /// The material of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

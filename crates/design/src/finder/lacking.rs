@@ -3,9 +3,9 @@
 use canopy_direct::Cost;
 use canopy_optimize::Fraction;
 
-use crate::candidate::Candidate;
-use crate::query::Query;
-use crate::search::Links;
+use crate::finder::candidate::Candidate;
+use crate::finder::query::Query;
+use crate::finder::search::Links;
 
 /// A published network for which no equally good one was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Queries, and their errors.
 
-use crate::search::Links;
+use crate::finder::search::Links;
 
 /// Most nodes of a queried network.
 pub const NODES_MAX: u32 = 1 << 14;

@@ -8,12 +8,12 @@ use canopy_direct::{
 };
 use canopy_optimize::{Arc, BfbGraph, Fraction, Stop, step_loads};
 
-use crate::candidate::Candidate;
-use crate::circulants::{Narrow, narrow};
-use crate::histogram::Histogram;
-use crate::imase_itoh::imase_itoh;
-use crate::known::{AllToAll, Known, RateProof};
-use crate::offsets::two_offset_rate;
+use crate::finder::candidate::Candidate;
+use crate::finder::circulants::{Narrow, narrow};
+use crate::finder::histogram::Histogram;
+use crate::finder::imase_itoh::imase_itoh;
+use crate::finder::known::{AllToAll, Known, RateProof};
+use crate::finder::offsets::two_offset_rate;
 
 /// What a family's member is like, whatever its size.
 #[derive(Clone, Copy)]

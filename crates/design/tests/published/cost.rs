@@ -1,8 +1,6 @@
 //! Values of Pham 2026, sections 2.1.4 and 4.4, and what they follow from.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test may end it")]
-
-use canopy_cost::{Bill, Choice, Medium, Network, Parameters, PortsPaid, STANDARD_PARAMETERS, choices};
+use canopy_design::cost::{Bill, Choice, Medium, Network, Parameters, PortsPaid, STANDARD_PARAMETERS, choices};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::bill::{Bill, Cables, Medium, Part};
-use crate::parameters::{Parameters, PortsPaid};
+use crate::cost::bill::{Bill, Cables, Medium, Part};
+use crate::cost::parameters::{Parameters, PortsPaid};
 
 /// An amount in ten-thousandths of the currency: what a whole number of centimetres costs at whole hundredths for each metre.
 ///

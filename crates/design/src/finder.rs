@@ -4,12 +4,12 @@
 //! fewer nodes, each with its exact costs by the theorems of the expansions. No network is built but for a few small
 //! ones whose distances are counted, and no schedule at all.
 
+mod answers;
 mod bounds;
 mod candidate;
 mod catalogue;
 mod choice;
 mod circulants;
-mod finder;
 mod hall;
 mod histogram;
 mod imase_itoh;
@@ -20,10 +20,10 @@ mod query;
 mod rates;
 mod search;
 
+pub use self::answers::{Finder, Found, VERSION};
 pub use self::bounds::Bounds;
 pub use self::candidate::Candidate;
 pub use self::choice::{Choice, Line, choices};
-pub use self::finder::{Finder, Found, VERSION};
 pub use self::histogram::Histogram;
 pub use self::imase_itoh::{ImaseItoh, imase_itoh};
 pub use self::known::{AllToAll, Known, RateProof};

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use canopy_direct::{Bases, Construction, Family, Limit};
 use canopy_optimize::Stop;
 
-use crate::candidate::{Candidate, Frontier, Keep};
-use crate::catalogue;
-use crate::known::Known;
+use crate::finder::candidate::{Candidate, Frontier, Keep};
+use crate::finder::catalogue;
+use crate::finder::known::Known;
 
 /// Nodes and ports of each.
 type Cell = (u32, u32);

@@ -6,8 +6,8 @@
 use canopy_optimize::{Fraction, Stop};
 
 use super::Graph;
-use crate::hall::Largest;
-use crate::histogram::Histogram;
+use crate::finder::hall::Largest;
+use crate::finder::histogram::Histogram;
 
 /// What is seen from the nodes that links lead to.
 pub(super) struct Inward {

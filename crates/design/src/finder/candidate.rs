@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use canopy_direct::{Construction, Digraph, Family, GraphError, Limit, facts};
 use canopy_optimize::Stop;
 
-use crate::histogram::Histogram;
-use crate::known::{AllToAll, Known};
+use crate::finder::histogram::Histogram;
+use crate::finder::known::{AllToAll, Known};
 
 /// A found network.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use num_integer::Roots as _;
 
-use crate::parameters::Layout;
+use crate::cost::parameters::Layout;
 
 /// Lengths of cables in centimetres, and how many have each.
 pub(crate) type Lengths = BTreeMap<u64, u128>;

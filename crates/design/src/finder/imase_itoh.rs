@@ -12,7 +12,7 @@ mod outward;
 use canopy_optimize::{Fraction, Stop};
 use num_integer::Integer;
 
-use crate::histogram::Histogram;
+use crate::finder::histogram::Histogram;
 
 /// What breadth-first broadcasts on a generalized Kautz graph come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
