@@ -15,6 +15,7 @@ mod expand;
 mod facts;
 mod families;
 mod given;
+pub mod multiport;
 mod prediction;
 mod rate;
 mod regular;

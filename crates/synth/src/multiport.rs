@@ -1,7 +1,7 @@
 //! Schedules in few steps that use every port of a network: `kautz`, `kautz-m`, `dfc2`, `dfc2-do`, and `multitree`, which alone passes
 //! switches.
 //!
-//! [`canopy_multiport`] says which tree takes which link in which step; here is what travels on them: shares and messages down
+//! [`canopy_direct::multiport`] says which tree takes which link in which step; here is what travels on them: shares and messages down
 //! the trees, sums up the trees of the network turned around, blocks to all that a link leads to. What passes a link in a step is
 //! one message, in which shares and blocks stand in the order of their numbers.
 //!
@@ -13,7 +13,7 @@ mod parts;
 mod write;
 
 use canopy_direct::Digraph;
-use canopy_multiport::{Grid, Trees, level_trees, one_at_a_time, require_kautz, rook_trees};
+use canopy_direct::multiport::{Grid, Trees, level_trees, one_at_a_time, require_kautz, rook_trees};
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Shape};
 use canopy_topology::Topology;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use canopy_design::finder::FindError;
-use canopy_multiport::MultiPathError;
+use canopy_direct::multiport::MultiPathError;
 use canopy_order::OrderError;
 use canopy_plan::{NoSuchRank, RankFileError};
 use canopy_planner::{SimulationError, chain};

@@ -10,7 +10,7 @@ use canopy_tests::workspace;
 use crate::rust_files;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-pub(crate) const LAYERS: [(&str, &[&str]); 41] = [
+pub(crate) const LAYERS: [(&str, &[&str]); 40] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -26,7 +26,6 @@ pub(crate) const LAYERS: [(&str, &[&str]); 41] = [
         &[
             "canopy-canonical",
             "canopy-direct",
-            "canopy-multiport",
             "canopy-optimize",
             "canopy-schedule",
             "canopy-symmetric",
@@ -41,7 +40,6 @@ pub(crate) const LAYERS: [(&str, &[&str]); 41] = [
     ("crates/symmetric", &["canopy-schedule", "canopy-topology"]),
     ("crates/design", &["canopy-direct", "canopy-optimize"]),
     ("crates/moving", &["canopy-optimize", "canopy-topology"]),
-    ("crates/multiport", &["canopy-direct", "canopy-optimize"]),
     ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
     (

@@ -1,7 +1,7 @@
 //! Networks in the direction of trees.
 
 use canopy_direct::Digraph;
-use canopy_multiport::{Branch, GreedyError, Tree, Trees, Wires, greedy_trees};
+use canopy_direct::multiport::{Branch, GreedyError, Tree, Trees, Wires, greedy_trees};
 use canopy_optimize::Stop;
 use canopy_topology::{LinkIndex, Topology};
 

@@ -1,6 +1,6 @@
 //! Which of these schedules are a network's own.
 
-use canopy_multiport::{Grid, require_kautz};
+use canopy_direct::multiport::{Grid, require_kautz};
 use canopy_topology::Topology;
 
 use super::directed::Directed;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use canopy_multiport::{Grid, Trees};
+use canopy_direct::multiport::{Grid, Trees};
 use num_integer::Integer as _;
 
 /// What travels on a tree.

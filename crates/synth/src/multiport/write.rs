@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use canopy_multiport::Branch;
+use canopy_direct::multiport::Branch;
 use canopy_schedule::{ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, Shares, Steps};
 use canopy_topology::{Rank, Topology};
 use num_integer::Integer as _;

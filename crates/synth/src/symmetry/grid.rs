@@ -4,7 +4,7 @@
 //! dimension may find none for the next.
 
 use canopy_direct::Digraph;
-use canopy_multiport::Grid;
+use canopy_direct::multiport::Grid;
 
 use super::Graph;
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use canopy_design::finder::FindError;
+use canopy_direct::multiport::{MultiPathError, PATHS_MAX};
 use canopy_job::{BesideError, RatesError, ShareError};
-use canopy_multiport::{MultiPathError, PATHS_MAX};
 use canopy_order::OrderError;
 use canopy_planner::SimulationError;
 use canopy_topology::Slot;

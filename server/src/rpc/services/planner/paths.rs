@@ -1,6 +1,6 @@
 //! `Planner.Paths`: one message split over several paths.
 
-use canopy_multiport::{Forwarding, MultiPath, MultiPathProblem, PATHS_MAX, multi_path};
+use canopy_direct::multiport::{Forwarding, MultiPath, MultiPathProblem, PATHS_MAX, multi_path};
 use canopy_optimize::{Arc, Digraph};
 use canopy_proto::v1::{MessagePath, PathForwarding, PathsReply, PathsRequest, Warning};
 use canopy_topology::{NodeIndex, Topology};

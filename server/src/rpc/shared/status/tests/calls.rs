@@ -1,6 +1,6 @@
 //! Calls that make no plan.
 
-use canopy_multiport::MultiPathError;
+use canopy_direct::multiport::MultiPathError;
 use canopy_order::{GroupError, OrderError, PartError};
 use canopy_plan::NoSuchRank;
 use canopy_planner::{SimulationError, SizeField};

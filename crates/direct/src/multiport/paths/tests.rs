@@ -1,6 +1,5 @@
 //! Messages on several paths: by rule, by search, and against every other division.
 
-use canopy_direct::Family;
 use canopy_optimize::{Arc, Digraph, Never};
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -8,7 +7,8 @@ use proptest::prelude::*;
 
 use super::kautz::{KautzPair, KautzPairError, KautzPaths, kautz_paths};
 use super::*;
-use crate::tests::graph;
+use crate::Family;
+use crate::multiport::tests::graph;
 
 fn ratio(top: u64, bottom: u64) -> BigRational {
     BigRational::new(BigInt::from(top), BigInt::from(bottom))

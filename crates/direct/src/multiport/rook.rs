@@ -1,7 +1,7 @@
 //! Trees on two-dimensional networks with fully joined lines, of which no two take an edge in the same step.
 
-use crate::grid::Grid;
-use crate::trees::{Branch, Tree, Trees};
+use crate::multiport::grid::Grid;
+use crate::multiport::trees::{Branch, Tree, Trees};
 
 /// Trees that are each other's translates: in the first step to all of both lines, then, step by step, to one more
 /// node of each line across.
@@ -79,11 +79,11 @@ impl Division {
 
 #[cfg(test)]
 mod tests {
-    use canopy_direct::Family;
+    use crate::Family;
 
     use super::*;
-    use crate::judge::judge_trees;
-    use crate::tests::graph;
+    use crate::multiport::judge::judge_trees;
+    use crate::multiport::tests::graph;
 
     /// Value F2, equation 4.4 of 12×8, and all sides from 2 to 8.
     #[test]

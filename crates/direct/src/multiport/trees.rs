@@ -1,6 +1,6 @@
 //! Trees with a step for each edge.
 
-use canopy_direct::Digraph;
+use crate::Digraph;
 
 /// An edge of a tree, with its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,8 @@
 //! Networks in which the nodes of every line of a grid are all joined: two-dimensional ones (2dfc) and those of more dimensions.
 
-use canopy_direct::Digraph;
+use crate::Digraph;
 
-use crate::trees::{Branch, Tree, Trees};
+use crate::multiport::trees::{Branch, Tree, Trees};
 
 /// Coordinates of all nodes of a network whose nodes are joined where they differ in one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,12 +220,12 @@ fn coordinates(heads: &[Vec<u32>], lines: &[Vec<u32>]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use canopy_direct::Family;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::judge::judge_trees;
-    use crate::tests::{graph, relabelled};
+    use crate::Family;
+    use crate::multiport::judge::judge_trees;
+    use crate::multiport::tests::{graph, relabelled};
 
     #[test]
     fn sides_are_found_and_other_networks_refused() {

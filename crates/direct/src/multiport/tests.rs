@@ -1,6 +1,6 @@
 //! Graphs that the tests of several modules share.
 
-use canopy_direct::{Digraph, Family, Limit};
+use crate::{Digraph, Family, Limit};
 
 /// The graph of a family.
 pub(crate) fn graph(family: Family) -> Digraph {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use canopy_direct::Digraph;
 use canopy_optimize::{Stop, Stopped};
 
-use crate::trees::{Branch, Tree, Trees, Unreachable, tails};
+use crate::Digraph;
+use crate::multiport::trees::{Branch, Tree, Trees, Unreachable, tails};
 
 /// Errors of growing trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -269,13 +269,13 @@ impl<'a> Growing<'a> {
 
 #[cfg(test)]
 mod tests {
-    use canopy_direct::Family;
     use canopy_optimize::Never;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::judge::judge_trees;
-    use crate::tests::{graph, relabelled};
+    use crate::Family;
+    use crate::multiport::judge::judge_trees;
+    use crate::multiport::tests::{graph, relabelled};
 
     /// Every node is a rank, and every link one part.
     fn plain(graph: Digraph) -> Wires {

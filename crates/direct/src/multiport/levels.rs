@@ -1,8 +1,8 @@
 //! Trees of shortest paths where there is one between any two nodes, as in Kautz networks.
 
-use canopy_direct::Digraph;
+use crate::Digraph;
 
-use crate::trees::{Branch, Tree, Trees};
+use crate::multiport::trees::{Branch, Tree, Trees};
 
 /// Errors of recognising a Kautz network K(d, k).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,11 +157,11 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use canopy_direct::Family;
+    use crate::Family;
 
     use super::*;
-    use crate::judge::judge_trees;
-    use crate::tests::{graph, relabelled};
+    use crate::multiport::judge::judge_trees;
+    use crate::multiport::tests::{graph, relabelled};
 
     /// Lemma 3.1 for d = 2 to 5 and 8, value K4: d + 1 steps with one block for each edge and step.
     #[test]

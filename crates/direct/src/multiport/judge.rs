@@ -1,8 +1,8 @@
 //! Checks trees independently of the code that made them.
 
-use canopy_direct::Digraph;
+use crate::Digraph;
 
-use crate::trees::{Trees, tails};
+use crate::multiport::trees::{Trees, tails};
 
 /// What is wrong with trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
