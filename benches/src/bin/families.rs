@@ -9,8 +9,8 @@
 use std::error::Error;
 
 use canopy_benches::{print_table, timed_on_processors};
+use canopy_canonical::families::{Recognition, recognise, with_boxes};
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_families::{Recognition, recognise, with_boxes};
 use canopy_topology::{DraftLink, DraftNode, NodeIndex, Topology, TopologyDraft, TopologyLimits, generate};
 
 const NETWORKS: [&str; 14] = [

@@ -1,7 +1,7 @@
 //! Which family a network is recognised as a member of, as JSON and as a line of text; and its boxes, as a hint.
 
+use canopy_canonical::families::{LINKS_MAX, Recognition, made_of, recognise};
 use canopy_canonical::{Budget, Stopped};
-use canopy_families::{LINKS_MAX, Recognition, made_of, recognise};
 use canopy_topology::{Link, Topology};
 use serde::Serialize;
 

@@ -22,6 +22,7 @@ mod automorphism;
 mod budget;
 mod carriers;
 mod compare;
+pub mod families;
 mod fingerprint;
 mod graph;
 mod network;

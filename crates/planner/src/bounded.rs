@@ -1,7 +1,7 @@
 //! The bound without a plan.
 
+use canopy_canonical::families::with_boxes;
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_families::with_boxes;
 use canopy_nccl::with_nvls;
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{PlainBounds, Stop, are_listed, bound, plain_bounds};

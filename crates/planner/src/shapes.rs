@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use canopy_canonical::families::{Boxed, with_boxes};
 use canopy_canonical::{Budget, Normal, Stopped, WORK_SERVED, analyse, form_hash, graph_of, normalised};
-use canopy_families::{Boxed, with_boxes};
 use canopy_synth::{Never, Stop};
 use canopy_topology::{Topology, TopologyHash, TopologyLimits, content_hash};
 use parking_lot::Mutex;

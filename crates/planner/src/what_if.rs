@@ -1,7 +1,7 @@
 //! What single faults of a network cost a collective.
 
+use canopy_canonical::families::with_boxes;
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_families::with_boxes;
 use canopy_faults::{Directory, EquivalentFaults, Loss, singles};
 use canopy_schedule::{Bound, Collective, Shares};
 use canopy_synth::{BoundError, Stop, bound};

@@ -10,14 +10,13 @@ use canopy_tests::workspace;
 use crate::rust_files;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-pub(crate) const LAYERS: [(&str, &[&str]); 40] = [
+pub(crate) const LAYERS: [(&str, &[&str]); 39] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
     ("crates/import", &["canopy-topology"]),
     ("crates/faults", &["canopy-canonical", "canopy-topology"]),
-    ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/groups", &["canopy-canonical", "canopy-optimize"]),
     ("crates/job", &["canopy-groups", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/schedule", &["canopy-topology"]),
@@ -48,7 +47,6 @@ pub(crate) const LAYERS: [(&str, &[&str]); 40] = [
             "canopy-baselines",
             "canopy-canonical",
             "canopy-direct",
-            "canopy-families",
             "canopy-faults",
             "canopy-import",
             "canopy-nccl",

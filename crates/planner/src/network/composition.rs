@@ -1,7 +1,7 @@
 //! What a network is made of, for schedules that are composed along it: as its expression says, or as it is found out.
 
+use canopy_canonical::families::{Made, made_of};
 use canopy_canonical::{Budget, WORK_SERVED};
-use canopy_families::{Made, made_of};
 use canopy_synth::{Composition, ConstructionUse, Stop};
 use canopy_topology::{Rank, Topology, TopologyLimits, construction};
 

@@ -1,9 +1,9 @@
 //! `canopy.v1.Topologies`: stored topologies, and checks of topologies.
 
 use bytes::Bytes;
+use canopy_canonical::families::{Recognition, recognise};
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_design::finder::{Links, Query};
-use canopy_families::{Recognition, recognise};
 use canopy_import::{Content, Fabric, FileKind, Report, read_content};
 use canopy_planner::{PlanError, PlanKey, TopologyInput, TopologyKey, assumptions, read_reported};
 use canopy_proto::v1;

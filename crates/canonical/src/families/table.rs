@@ -1,9 +1,9 @@
 //! The table of families: which members would have the counts of a network, in the order of preference.
 
-use crate::boxes;
-use crate::fabrics;
-use crate::grids;
-use crate::summary::Summary;
+use crate::families::boxes;
+use crate::families::fabrics;
+use crate::families::grids;
+use crate::families::summary::Summary;
 
 /// A family that networks are recognised as members of.
 pub(crate) struct Family {

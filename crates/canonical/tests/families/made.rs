@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use canopy_canonical::families::{Made, made_of};
 use canopy_canonical::{Budget, Stopped};
-use canopy_families::{Made, made_of};
 use canopy_topology::Topology;
 
 use crate::support::{BUDGET, Dice, built, draft, shuffled, topology};

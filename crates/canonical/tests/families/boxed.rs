@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_families::{Boxed, Recognition, recognise, with_boxes};
+use canopy_canonical::families::{Boxed, Recognition, recognise, with_boxes};
 use canopy_topology::{Capacity, Latency, NodeKind, Topology};
 
 use crate::support::{BUDGET, Dice, built, draft, shuffled, topology};

@@ -1,10 +1,10 @@
 //! Finds the family of a network, and the mapping of its nodes to those of the member.
 
-use canopy_canonical::{Budget, CompareError, Comparison, Stopped, compare, graph_of};
 use canopy_topology::{NodeIndex, Topology, TopologyLimits, generate};
 
-use crate::summary::Summary;
-use crate::table::{FAMILIES, Family};
+use crate::families::summary::Summary;
+use crate::families::table::{FAMILIES, Family};
+use crate::{Budget, CompareError, Comparison, Stopped, compare, graph_of};
 
 /// Most directed links of a network that is analysed.
 pub const LINKS_MAX: usize = 1 << 18;

@@ -1,7 +1,7 @@
 //! Networks that differ from a member in one thing are not members.
 
+use canopy_canonical::families::{Recognition, recognise, recognised_names};
 use canopy_canonical::{Comparison, compare, graph_of};
-use canopy_families::{Recognition, recognise, recognised_names};
 use canopy_topology::{Capacity, DraftLink, Latency, NodeKind, Topology, TopologyDraft};
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use canopy_topology::Capacity;
 
-use crate::summary::{Rates, Summary};
+use crate::families::summary::{Rates, Summary};
 
 /// 10⁹ bytes per second.
 const GB: u64 = 1_000_000_000;

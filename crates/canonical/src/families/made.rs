@@ -1,12 +1,12 @@
 //! Finds the expression of families and operators that makes a network without switches.
 
-use canopy_canonical::{Budget, Stopped};
 use canopy_topology::{Capacity, Latency, NodeIndex, Topology};
 
-use crate::catalogue;
-use crate::recognise::{Judged, LINKS_MAX, compared};
-use crate::roots::{degree_root, line_root};
-use crate::summary::Summary;
+use crate::families::catalogue;
+use crate::families::recognise::{Judged, LINKS_MAX, compared};
+use crate::families::roots::{degree_root, line_root};
+use crate::families::summary::Summary;
+use crate::{Budget, Stopped};
 
 /// A network made by an expression, and the mapping of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Made {
 
 /// Finds an expression of families and operators that makes a network of ranks alone whose links are all alike.
 ///
-/// Families that [`recognise`](crate::recognise()) knows come first, then those of the direct-connect catalogue, powers of
+/// Families that [`recognise`](crate::families::recognise()) knows come first, then those of the direct-connect catalogue, powers of
 /// those of them with stored schedules, and products of rings one way, each where the counts agree. Else the network may be
 /// a line graph or have copies of every node: what is below is found by looking at it, and then what that is made of. Line
 /// graphs of networks with parallel links, as such, other products, and circulants of other offsets than the narrowest are not found.

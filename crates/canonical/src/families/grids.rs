@@ -3,8 +3,8 @@
 
 use canopy_topology::NodeIndex;
 
-use crate::extents::{Line, factorisations, has_layers};
-use crate::summary::Summary;
+use crate::families::extents::{Line, factorisations, has_layers};
+use crate::families::summary::Summary;
 
 /// `ring:8`, `ring:8,dir=uni`; two ranks, three all joined, and a square are rings.
 pub(crate) fn ring(summary: &Summary<'_>) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use canopy_canonical::families::{Recognised, Recognition, recognise};
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_families::{Recognised, Recognition, recognise};
 use canopy_topology::{Attributes, DraftLink, DraftNode, NodeKind, Topology, TopologyDraft, TopologyLimits, generate};
 
 pub(crate) const BUDGET: Budget<'static> = Budget { work_max: WORK_STANDARD, stop: &|| false };

@@ -1,7 +1,7 @@
 //! Members are recognised under any names, in any order.
 
+use canopy_canonical::families::{LINKS_MAX, Recognition, recognise, recognised_names};
 use canopy_canonical::{Budget, Stopped};
-use canopy_families::{LINKS_MAX, Recognition, recognise, recognised_names};
 
 use crate::parameters::{COUNT, expression};
 use crate::support::{BUDGET, Dice, built, draft, member, shuffled, topology};

@@ -1,6 +1,6 @@
 //! The table has every family of the generator, or says why not.
 
-use canopy_families::recognised_names;
+use canopy_canonical::families::recognised_names;
 use canopy_topology::families;
 
 /// Why the graphs of the direct-connect catalogue are not in the table.

@@ -1,11 +1,11 @@
 //! Hints for synthesizers about a recognised network: the boxes of its ranks.
 
-use canopy_canonical::{Budget, Stopped};
 use canopy_topology::Topology;
 
-use crate::linkage::linked_boxes;
-use crate::recognise::{Recognised, Recognition, recognise_among};
-use crate::table::FAMILIES;
+use crate::families::linkage::linked_boxes;
+use crate::families::recognise::{Recognised, Recognition, recognise_among};
+use crate::families::table::FAMILIES;
+use crate::{Budget, Stopped};
 
 /// A network with the boxes of the member of a family that it is isomorphic to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub struct Boxed {
 
 /// Finds the boxes of a network that states none.
 ///
-/// Latencies do not count, unlike in [`recognise`](crate::recognise): a box is one whatever its cables are like. Boxes
+/// Latencies do not count, unlike in [`recognise`](crate::families::recognise): a box is one whatever its cables are like. Boxes
 /// change what synthesizers try, never what is right: on clusters of MI250 they decide whether there is a plan at all in
 /// reasonable time.
 ///
 /// * **None.** A node has a box already, or the network is no member of a family with at least two boxes, or that could not be
 ///   found out within the budget.
-/// * **Errors.** Stopped. **Cost.** That of [`recognise`](crate::recognise), in families with boxes only.
+/// * **Errors.** Stopped. **Cost.** That of [`recognise`](crate::families::recognise), in families with boxes only.
 pub fn with_boxes(topology: &Topology, budget: Budget<'_>) -> Result<Option<Boxed>, Stopped> {
     if topology.nodes().iter().any(|node| node.attributes.box_name.is_some()) {
         return Ok(None);

@@ -2,9 +2,9 @@
 
 use canopy_topology::NodeIndex;
 
-use crate::extents::{Line, factorisations, has_layers};
-use crate::summary::Summary;
-use crate::table::FAMILIES;
+use crate::families::extents::{Line, factorisations, has_layers};
+use crate::families::summary::Summary;
+use crate::families::table::FAMILIES;
 
 /// Families of the table that networks of ranks alone may be members of.
 const PLAIN: [&str; 6] = ["ring", "complete", "hypercube", "torus", "mesh", "bipartite"];

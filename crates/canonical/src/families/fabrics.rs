@@ -2,7 +2,7 @@
 
 use canopy_topology::Capacity;
 
-use crate::summary::Summary;
+use crate::families::summary::Summary;
 
 /// `fat-tree:k=16,oversub=1,host-bw=25GB/s`.
 pub(crate) fn fat_tree(summary: &Summary<'_>) -> Vec<String> {
