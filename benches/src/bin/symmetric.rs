@@ -12,7 +12,7 @@ use canopy_benches::{memory_peak_bytes, print_table, timed_on_processors};
 use std::time::Duration;
 
 use canopy_schedule::{Collective, CollectiveKind, Shares, certified_bound, check_orbits_until, check_stages_until};
-use canopy_symmetric::{likely_boxes, orbits, stages, stages_inside_first, torus};
+use canopy_synth::symmetric::{likely_boxes, orbits, stages, stages_inside_first, torus};
 use canopy_topology::{Ratio, Topology, TopologyLimits, generate};
 
 const RANKS: [u32; 3] = [16_384, 65_536, 131_072];

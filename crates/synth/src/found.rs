@@ -1,6 +1,6 @@
 //! What a bound was found with.
 
-use canopy_symmetric::BoxNetwork;
+use crate::symmetric::BoxNetwork;
 
 use crate::concurrent::AllToAllFlow;
 

@@ -2,12 +2,12 @@
 
 use canopy_optimize::{Fraction, Stop};
 use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, Shares, actions_of, certified_bound};
-use canopy_symmetric::{BoxNetwork, likely_boxes, slowest};
 use canopy_topology::{Rate, Ratio, Topology};
 
 use crate::bound::BoundError;
 use crate::parts::HOPS_MAX;
 use crate::reach::first_unreachable;
+use crate::symmetric::{BoxNetwork, likely_boxes, slowest};
 
 /// Whether a tree for each rank may be written down, for collectives that need one: up to 5,792 ranks, in an allreduce
 /// 4,096.

@@ -36,6 +36,7 @@ mod stages;
 mod stepped;
 mod stepped_flow;
 mod sum_options;
+pub mod symmetric;
 mod symmetry;
 mod synthesize;
 mod tacos;

@@ -1,8 +1,7 @@
 //! Trees of one rank of a torus, which its symmetries move to all others: optimal wherever shortest paths can be, in a
-//! plan of a few numbers for each rank. [`canopy_symmetric`] finds the torus and the trees.
+//! plan of a few numbers for each rank. [`crate::symmetric`] finds the torus and the trees.
 
 use canopy_schedule::{CollectiveKind, Shape, Shares};
-use canopy_symmetric::{PlannedOrbits, torus};
 
 use crate::algorithm::{Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::{OrbitsNetworkError, SynthesisError};
@@ -10,6 +9,7 @@ use crate::large::part_reached;
 use crate::load::seconds_per_byte_of_orbits;
 use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
+use crate::symmetric::{PlannedOrbits, torus};
 
 /// What is planned so.
 const COLLECTIVES: &[CollectiveKind] =
@@ -28,7 +28,7 @@ pub(crate) static ORBITS: Synthesizer = Synthesizer {
 };
 
 /// * **In.** A torus, perhaps without some cables and ranks; equal shares. **Out.** Templates of one rank, and patches.
-/// * **Errors.** [`SynthesisError`]. **Cost.** That of [`torus`] and [`canopy_symmetric::orbits`].
+/// * **Errors.** [`SynthesisError`]. **Cost.** That of [`torus`] and [`crate::symmetric::orbits`].
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     Ok(task.planned(Shape::Orbits(found(task)?.orbits)))
 }
@@ -54,7 +54,7 @@ fn found(task: &Task<'_>) -> Result<PlannedOrbits, SynthesisError> {
     task.progress.report(Stage::Optimum, 0, 1);
     let found = torus(topology).ok_or(OrbitsNetworkError::NoTorus)?;
     ask(task.stop)?;
-    let planned = canopy_symmetric::orbits(topology, &found, kind).ok_or(OrbitsNetworkError::Faults)?;
+    let planned = crate::symmetric::orbits(topology, &found, kind).ok_or(OrbitsNetworkError::Faults)?;
     task.progress.report(Stage::Optimum, 1, 1);
     Ok(planned)
 }

@@ -1,7 +1,7 @@
 //! Exchanges between boxes in stages: few peers for each rank, at the rate that a cut around a box
 //! allows.
 //!
-//! [`canopy_symmetric`] finds boxes, digits and pieces; here it is chosen between the boxes that a network may be made
+//! [`crate::symmetric`] finds boxes, digits and pieces; here it is chosen between the boxes that a network may be made
 //! of. Source: design of plans for tens of thousands of ranks,
 //! section 2.
 
@@ -13,7 +13,6 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Fraction;
 use canopy_schedule::{CollectiveKind, Shape, Shares, Stages};
-use canopy_symmetric::{Planned, boxes};
 use canopy_topology::Ratio;
 
 use crate::algorithm::{HeededLimits, Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
@@ -23,6 +22,7 @@ use crate::large::{are_listed, part_reached};
 use crate::load::seconds_per_byte_of_stages;
 use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
+use crate::symmetric::{Planned, boxes};
 use inside::spread_along_trees;
 
 /// What is planned in stages.
@@ -44,7 +44,7 @@ pub(crate) static STAGES: Synthesizer = Synthesizer {
 
 /// * **In.** A network of boxes that switches join; equal shares. **Out.** A rule with `chunks` for each share, or one.
 /// * **Errors.** [`SynthesisError`]. **Cost.** For each of the few sets of boxes that a network may be made of, that of
-///   [`canopy_symmetric::stages`] and of counting loads, twice where boxes are slow; up to the first that reaches the
+///   [`crate::symmetric::stages`] and of counting loads, twice where boxes are slow; up to the first that reaches the
 ///   bound, or 31/32 of it where trees for all ranks are too many.
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     fastest(task).map(|(stages, _)| task.planned(Shape::Stages(stages)))
@@ -100,11 +100,11 @@ fn fastest(task: &Task<'_>) -> Result<(Stages, Option<Ratio>), SynthesisError> {
     for network in known.iter().map(Cow::Borrowed).chain(others) {
         ask(task.stop)?;
         let network = &*network;
-        let Some(found) = canopy_symmetric::stages(topology, network, kind, chunks) else { continue };
+        let Some(found) = crate::symmetric::stages(topology, network, kind, chunks) else { continue };
         let mut reached = see(found)?;
         let stated = limits.chunks.map(NonZeroU64::get);
         if reached < enough
-            && let Some(found) = canopy_symmetric::stages_inside_first(topology, network, kind, stated)
+            && let Some(found) = crate::symmetric::stages_inside_first(topology, network, kind, stated)
         {
             reached = reached.max(see(found)?);
         }

@@ -10,7 +10,7 @@ use canopy_tests::workspace;
 use crate::rust_files;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-pub(crate) const LAYERS: [(&str, &[&str]); 39] = [
+pub(crate) const LAYERS: [(&str, &[&str]); 38] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -22,21 +22,12 @@ pub(crate) const LAYERS: [(&str, &[&str]); 39] = [
     ("crates/schedule", &["canopy-topology"]),
     (
         "crates/synth",
-        &[
-            "canopy-canonical",
-            "canopy-direct",
-            "canopy-optimize",
-            "canopy-schedule",
-            "canopy-symmetric",
-            "canopy-tacos",
-            "canopy-topology",
-        ],
+        &["canopy-canonical", "canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-tacos", "canopy-topology"],
     ),
     (
         "crates/baselines",
         &["canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-synth", "canopy-tacos", "canopy-topology"],
     ),
-    ("crates/symmetric", &["canopy-schedule", "canopy-topology"]),
     ("crates/design", &["canopy-direct", "canopy-optimize"]),
     ("crates/moving", &["canopy-optimize", "canopy-topology"]),
     ("crates/tacos", &["canopy-optimize"]),

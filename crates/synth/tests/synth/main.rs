@@ -14,4 +14,6 @@ mod oracle;
 mod published;
 mod repair;
 mod stages;
+mod symmetric;
 mod time_stepped;
+mod tori;

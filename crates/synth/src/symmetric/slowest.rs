@@ -3,7 +3,7 @@
 use canopy_schedule::{Certificate, CollectiveKind, CutDirection, NOBODY};
 use canopy_topology::{NodeIndex, Topology};
 
-use crate::network::BoxNetwork;
+use crate::symmetric::network::BoxNetwork;
 
 /// Sets of nodes that a bound may be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

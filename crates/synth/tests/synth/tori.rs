@@ -7,7 +7,7 @@ use canopy_schedule::{
     Collective, CollectiveKind, LinkLoads, Schedule, Seats, Shape, Shares, Verdict, certified_bound, check,
     check_orbits_until, compile,
 };
-use canopy_symmetric::{PlannedOrbits, orbits, torus};
+use canopy_synth::symmetric::{PlannedOrbits, orbits, torus};
 use canopy_topology::{LinkIndex, Rate, Ratio, Topology, TopologyDraft, TopologyLimits, generate};
 
 const KINDS: [CollectiveKind; 3] =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::transport::{Supply, transport};
-use crate::torus::Grid;
+use crate::symmetric::torus::Grid;
 
 /// Most trees per rank.
 const TREES_MAX: u64 = 12;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use canopy_schedule::{Exchange, Piece, Pieces, Seating, Stages};
 
-use crate::nics::Nics;
+use crate::symmetric::nics::Nics;
 
 /// States the pieces of all exchanges whose sender is empty: the other boxes that hold the run send them, place by
 /// place in turn.

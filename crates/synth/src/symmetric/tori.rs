@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use canopy_schedule::{Certificate, CollectiveKind, Generator, Motion, Orbits, Seats, Template, Turn, actions_of};
 use canopy_topology::Topology;
 
-use crate::torus::{Grid, Torus};
+use crate::symmetric::torus::{Grid, Torus};
 use faulty::Faulty;
 use templates::Templates;
 

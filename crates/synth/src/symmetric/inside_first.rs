@@ -3,7 +3,7 @@
 use canopy_schedule::BoxGrid;
 use canopy_topology::{NodeIndex, Topology};
 
-use crate::network::BoxNetwork;
+use crate::symmetric::network::BoxNetwork;
 
 /// Most chunks of a share that are chosen; a caller may state more.
 const CHUNKS_MAX: u64 = 64;

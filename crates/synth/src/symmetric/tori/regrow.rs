@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::faulty::{Extra, Faulty, STAYS, Touched};
 use super::templates::{Templates, Time};
-use crate::torus::Grid;
+use crate::symmetric::torus::Grid;
 
 /// A seat that gets the tree from nowhere.
 const NOWHERE: u32 = u32::MAX;

@@ -6,7 +6,7 @@ use canopy_schedule::Action;
 use canopy_topology::{NodeIndex, Topology};
 
 use super::templates::{Templates, Time};
-use crate::torus::{Grid, Torus};
+use crate::symmetric::torus::{Grid, Torus};
 
 /// Marks a hop that stays.
 pub(super) const STAYS: u8 = u8::MAX;

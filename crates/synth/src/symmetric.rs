@@ -4,7 +4,7 @@
 //! makes the exchange between boxes that a cut around one of them bounds, with other pieces for boxes that faults have
 //! touched, and [`stages_inside_first`] one that uses NICs more and boxes less. [`torus`] finds the coordinates of ranks in any torus, and [`orbits`] makes trees from one rank that the
 //! symmetries of the torus move to all others, with other parents where faults are. Whether a plan is right is for the
-//! checker of `canopy_schedule`, which shares no code with this crate, to say.
+//! checker of `canopy_schedule`, which shares no code with this module, to say.
 
 mod digits;
 mod inside_first;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use canopy_schedule::{Exchange, Piece, Pieces, Seating, Stages};
 
-use crate::nics::Nics;
-use crate::relay;
+use crate::symmetric::nics::Nics;
+use crate::symmetric::relay;
 
 /// States the pieces of all exchanges with an odd box, so that all its NICs take equally long.
 ///

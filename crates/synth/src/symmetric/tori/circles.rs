@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::faulty::{Extra, Faulty, STAYS, Touched};
 use super::templates::{Templates, Time};
-use crate::torus::Grid;
+use crate::symmetric::torus::Grid;
 
 /// A seat with another parent, as the root sees both.
 #[derive(Clone, Copy, Debug)]

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use canopy_schedule::{BoxGrid, Certificate, CollectiveKind, Inside, NOBODY, Seats, Stages, actions_of};
 use canopy_topology::Topology;
 
-use crate::digits::{digits, empty_boxes, peers_max};
-use crate::inside_first::{self, Choice, Question};
-use crate::network::BoxNetwork;
-use crate::nics::nics_of;
-use crate::odd;
-use crate::relay;
-use crate::slowest::slowest;
+use crate::symmetric::digits::{digits, empty_boxes, peers_max};
+use crate::symmetric::inside_first::{self, Choice, Question};
+use crate::symmetric::network::BoxNetwork;
+use crate::symmetric::nics::nics_of;
+use crate::symmetric::odd;
+use crate::symmetric::relay;
+use crate::symmetric::slowest::slowest;
 
 /// An exchange, and what proves how good it can be at most.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use canopy_schedule::{
     Certificate, Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, certified_bound, check,
     check_stages_until, compile,
 };
-use canopy_symmetric::{Planned, boxes, stages, stages_inside_first};
+use canopy_synth::symmetric::{Planned, boxes, stages, stages_inside_first};
 use canopy_topology::{NodeKind, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
 const KINDS: [CollectiveKind; 3] =
