@@ -1,8 +1,8 @@
 //! Bounds if switches do more than a network has plans count on: multicast and add up for a runtime.
 
-use canopy_nccl::{Algorithm, with_collnet};
 use canopy_planner::{PlanError, proven_bound};
 use canopy_schedule::{Collective, Shares};
+use canopy_stock::nccl::{Algorithm, with_collnet};
 use canopy_synth::Stop;
 use canopy_topology::{Rate, Topology};
 

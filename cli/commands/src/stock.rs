@@ -3,8 +3,8 @@
 use std::fmt;
 
 use canopy_canonical::boxes;
-use canopy_nccl::{Algorithm, Maker, Protocol, Seen, Stock, Timed, Version};
 use canopy_schedule::CollectiveKind;
+use canopy_stock::nccl::{Algorithm, Maker, Protocol, Seen, Stock, Timed, Version};
 use canopy_synth::Stop;
 use canopy_topology::{Rate, Topology};
 

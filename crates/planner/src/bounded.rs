@@ -2,8 +2,8 @@
 
 use canopy_canonical::families::with_boxes;
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_nccl::with_nvls;
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
+use canopy_stock::nccl::with_nvls;
 use canopy_synth::{PlainBounds, Stop, are_listed, bound, plain_bounds};
 use canopy_topology::{Topology, TopologyLimits};
 

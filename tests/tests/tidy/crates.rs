@@ -10,7 +10,7 @@ use canopy_tests::workspace;
 use crate::rust_files;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-pub(crate) const LAYERS: [(&str, &[&str]); 38] = [
+pub(crate) const LAYERS: [(&str, &[&str]); 37] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -40,20 +40,19 @@ pub(crate) const LAYERS: [(&str, &[&str]); 38] = [
             "canopy-direct",
             "canopy-faults",
             "canopy-import",
-            "canopy-nccl",
             "canopy-plan",
             "canopy-schedule",
             "canopy-simulate",
+            "canopy-stock",
             "canopy-synth",
             "canopy-topology",
         ],
     ),
     ("crates/access", &["canopy-planner", "canopy-topology"]),
-    ("crates/nccl", &["canopy-schedule", "canopy-topology"]),
+    ("crates/stock", &["canopy-schedule", "canopy-topology"]),
     ("crates/order", &["canopy-topology"]),
     ("crates/calibrate", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
-    ("crates/advice", &["canopy-nccl", "canopy-schedule", "canopy-topology"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/timeline", &["canopy-schedule"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),

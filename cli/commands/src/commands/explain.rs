@@ -12,7 +12,7 @@ mod why;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_nccl::Version;
+use canopy_stock::nccl::Version;
 
 use crate::args::{self, CollectiveArgs};
 use crate::around::AroundArgs;

@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use canopy_nccl::Version;
 use canopy_schedule::{Bound, LinkLoads, certified_bound, check};
 use canopy_simulate::{
     ALPHA_NS_USUAL, Outcome, Pieces, Reached, Sharing, SimulateError, SimulateOptions, Sync, elsewhere, simulate,
     step_numbers,
 };
+use canopy_stock::nccl::Version;
 use canopy_synth::Algorithm;
 use canopy_topology::{Capacity, Latency};
 use clap::{ArgGroup, ValueEnum};

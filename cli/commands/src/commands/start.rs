@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use canopy_nccl::{Choice, Seen, Stock, Version};
 use canopy_schedule::CollectiveKind;
+use canopy_stock::nccl::{Choice, Seen, Stock, Version};
 use canopy_synth::Algorithm;
 use canopy_topology::Topology;
 use serde::Serialize;
@@ -264,7 +264,7 @@ fn readable(args: &StartArgs, summary: &StartSummary, seen: &Seen, topology: &To
         [] => "outcome    nothing to gain by more than 5 %: leave all as it is".to_owned(),
         some => format!("outcome    worth it: {}", some.join(", ")),
     });
-    let is_amd = matches!(seen.maker, canopy_nccl::Maker::Amd(_));
+    let is_amd = matches!(seen.maker, canopy_stock::nccl::Maker::Amd(_));
     for &way in worth_it {
         lines.push(match way {
             "order" => {

@@ -1,7 +1,7 @@
 //! What stock NCCL or RCCL would take for the same call, and how long its own formulas say that it takes.
 
 use canopy_draw::escaped;
-use canopy_nccl::{Seen, Stock, Version};
+use canopy_stock::nccl::{Seen, Stock, Version};
 use serde::Serialize;
 
 use super::report::micros;

@@ -5,8 +5,8 @@ mod nccl;
 
 use std::time::Duration;
 
-use canopy_nccl::Version;
 use canopy_schedule::CollectiveKind;
+use canopy_stock::nccl::Version;
 use canopy_topology::Topology;
 use serde::Serialize;
 

@@ -19,9 +19,9 @@ use canopy_calibrate::{
     Fit, Measured, Overlay, Parameter, Parameters, RUNS_BYTES_MAX, ReadRunsError, SlowLink, read_runs,
 };
 use canopy_import::unwrapped;
-use canopy_nccl::Version;
 use canopy_schedule::CollectiveKind;
 use canopy_simulate::ALPHA_NS_USUAL;
+use canopy_stock::nccl::Version;
 
 use self::choose::Launch;
 use self::report::{CalibrateSummary, Found};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use canopy_advice::{
-    MPICH_COLLECTIVES, MpiChoice, OPENMPI_COLLECTIVES, Paths, RANKS_MAX, mpich_choices, mpich_tree, openmpi_choices,
-    openmpi_rules,
-};
 use canopy_canonical::boxes;
 use canopy_schedule::CollectiveKind;
 use canopy_simulate::ALPHA_NS_USUAL;
+use canopy_stock::advice::{
+    MPICH_COLLECTIVES, MpiChoice, OPENMPI_COLLECTIVES, Paths, RANKS_MAX, mpich_choices, mpich_tree, openmpi_choices,
+    openmpi_rules,
+};
 use canopy_topology::Topology;
 
 use super::{AdviceSummary, AdviseArgs, Advised, Kind};

@@ -1,11 +1,11 @@
 //! Tables of NCCL and its relatives, by the formulas of a release.
 
-use canopy_advice::{
+use canopy_schedule::CollectiveKind;
+use canopy_stock::advice::{
     ADVICE_BYTES_MIN, TUNED, coll_config_header, coll_config_json, coll_configs, nccl_csv, ncclx_csv, rccl_csv,
     tuner_word,
 };
-use canopy_nccl::{Choice, Stock, Version};
-use canopy_schedule::CollectiveKind;
+use canopy_stock::nccl::{Choice, Stock, Version};
 use canopy_topology::Topology;
 
 use super::{AdviceSummary, AdviseArgs, Advised, Kind};

@@ -1,8 +1,8 @@
 //! Runs that NCCL or RCCL made by itself: what it takes for each size, and how that depends on rates and latencies.
 
 use canopy_calibrate::{Parameters, Point, inside};
-use canopy_nccl::{Algorithm, Protocol, Reach, Stock, Timed, Version};
 use canopy_schedule::{Collective, CollectiveKind, LinkLoads, Shares, check, compile};
+use canopy_stock::nccl::{Algorithm, Protocol, Reach, Stock, Timed, Version};
 use canopy_synth::nic_rings;
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
 

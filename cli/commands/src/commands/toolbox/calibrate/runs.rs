@@ -2,8 +2,8 @@
 
 use canopy_baselines::algorithm;
 use canopy_calibrate::{Parameter, Parameters, Point, Run};
-use canopy_nccl::Version;
 use canopy_schedule::CollectiveKind;
+use canopy_stock::nccl::Version;
 use canopy_synth::Algorithm;
 use canopy_topology::Topology;
 
@@ -210,13 +210,13 @@ fn planned(timed: &Timed, by: Algorithm, sent: Sent, context: &Context<'_>) -> R
 /// Readings of a run by a library. Where it would see no boxes, it sends around one ring.
 fn calls(
     timed: &Timed,
-    forced: Option<canopy_nccl::Algorithm>,
+    forced: Option<canopy_stock::nccl::Algorithm>,
     run: &Run,
     context: &Context<'_>,
 ) -> Result<Vec<Reading>, Failure> {
     let machines = match Machines::of(&timed.topology, context.version, run.is_rccl, context.deadline) {
         Ok(machines) => machines,
-        Err(_) if forced.is_none_or(|forced| forced == canopy_nccl::Algorithm::Ring) => {
+        Err(_) if forced.is_none_or(|forced| forced == canopy_stock::nccl::Algorithm::Ring) => {
             return Ok(vec![planned(timed, Algorithm::Ring, Sent::Stream, context)?]);
         }
         Err(reason) => {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use canopy_calibrate::LIBRARY;
-use canopy_nccl::Algorithm;
 use canopy_schedule::CollectiveKind;
+use canopy_stock::nccl::Algorithm;
 
 use crate::exit::{Failure, words};
 

@@ -1,11 +1,11 @@
 //! Advice instead of files, for a runtime that cannot load external plans: the table that `canopy tools advise` writes for the same
 //! communicators, by the library's own formulas.
 
-use canopy_advice::{nccl_csv, rccl_csv, tuner_word};
 use canopy_bundle::{ByteRange, Runtime};
-use canopy_nccl::{Choice, Stock, Version};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
+use canopy_stock::advice::{nccl_csv, rccl_csv, tuner_word};
+use canopy_stock::nccl::{Choice, Stock, Version};
 use tonic::Code;
 
 use super::item::Item;

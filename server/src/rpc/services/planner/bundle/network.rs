@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use canopy_bundle::Communicator;
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
-use canopy_nccl::{Seen, Stock, Version};
 use canopy_planner::{PlanError, seen_by};
 use canopy_proto::v1::OperationError;
+use canopy_stock::nccl::{Seen, Stock, Version};
 use canopy_synth::{Algorithm, family_algorithms};
 use canopy_topology::{Fault, Rank, Topology, Transit, content_hash, names_hosts};
 
