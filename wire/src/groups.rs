@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use canopy_job::{Class, Job, JobError, Layout, Movement};
 use canopy_proto::v1;
 use canopy_topology::{Ratio, Transit};
+use canopy_training::job::{Class, Job, JobError, Layout, Movement};
 
 use crate::plan::collective_of_wire;
 use crate::plan_request::SIZE_BYTES_MAX_LIMIT;

@@ -71,9 +71,9 @@ pub enum RequestError {
     #[error(transparent)]
     Remaining(#[from] canopy_faults::RemainingError),
     #[error("layout: {0}")]
-    Layout(canopy_job::LayoutError),
+    Layout(canopy_training::job::LayoutError),
     #[error(transparent)]
-    Job(#[from] canopy_job::JobError),
+    Job(#[from] canopy_training::job::JobError),
     #[error("running[{position}]: {error}")]
     Running { position: usize, error: Box<Self> },
     #[error("{field} is `{found}`, and no fraction such as 3/50 that is more than 0")]

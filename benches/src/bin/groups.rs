@@ -10,9 +10,9 @@ use std::error::Error;
 use std::num::NonZeroU64;
 
 use canopy_benches::{print_table, timed_on_processors};
-use canopy_job::{Class, Job, Layout, Movement, Patience, comparison, job_rates};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::{Ratio, TopologyLimits, Transit, generate};
+use canopy_training::job::{Class, Job, Layout, Movement, Patience, comparison, job_rates};
 
 /// A network, a layout, and groups: a dimension, what they do, and their size in megabytes.
 type Line = (&'static str, &'static str, &'static [(&'static str, Option<CollectiveKind>, u64)]);

@@ -1,6 +1,6 @@
 //! Why the groups of a job are not planned together.
 
-use canopy_job::{BesideError, RatesError, ShareError};
+use canopy_training::job::{BesideError, RatesError, ShareError};
 
 /// Why there is no common rate, or no plan of a group in its share.
 #[derive(Debug, thiserror::Error)]

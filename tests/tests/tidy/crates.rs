@@ -10,15 +10,14 @@ use canopy_tests::workspace;
 use crate::rust_files;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-pub(crate) const LAYERS: [(&str, &[&str]); 37] = [
+pub(crate) const LAYERS: [(&str, &[&str]); 36] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
     ("crates/import", &["canopy-topology"]),
     ("crates/faults", &["canopy-canonical", "canopy-topology"]),
-    ("crates/groups", &["canopy-canonical", "canopy-optimize"]),
-    ("crates/job", &["canopy-groups", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
+    ("crates/training", &["canopy-canonical", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/schedule", &["canopy-topology"]),
     (
         "crates/synth",
@@ -65,13 +64,13 @@ pub(crate) const LAYERS: [(&str, &[&str]); 37] = [
             "canopy-baselines",
             "canopy-faults",
             "canopy-import",
-            "canopy-job",
             "canopy-plan",
             "canopy-planner",
             "canopy-proto",
             "canopy-schedule",
             "canopy-synth",
             "canopy-topology",
+            "canopy-training",
         ],
     ),
     ("store", &["canopy-migrations", "canopy-plan", "canopy-planner", "canopy-topology", "canopy-wire"]),

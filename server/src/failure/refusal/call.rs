@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use canopy_design::finder::FindError;
 use canopy_direct::multiport::{MultiPathError, PATHS_MAX};
-use canopy_job::{BesideError, RatesError, ShareError};
 use canopy_order::OrderError;
 use canopy_planner::SimulationError;
 use canopy_topology::Slot;
+use canopy_training::job::{BesideError, RatesError, ShareError};
 use canopy_wire::{Code, Detail, Refusal};
 
 use super::{RETRY_BUSY, over_quota, refusal};

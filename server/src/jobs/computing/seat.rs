@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use canopy_job::Room;
 use canopy_optimize::Stop;
+use canopy_training::job::Room;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{Computing, State};

@@ -1,8 +1,8 @@
 //! A request whose form is right.
 
-use canopy_job::Objective;
 use canopy_proto::v1;
 use canopy_topology::Transit;
+use canopy_training::job::Objective;
 use canopy_wire as wire;
 use canopy_wire::{RequestError, StatedJob, StatedRunning};
 

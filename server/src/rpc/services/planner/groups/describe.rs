@@ -1,10 +1,10 @@
 //! What was found of a job, on the wire.
 
 use bytes::Bytes;
-use canopy_job::{Comparison, Job, JobLevel, Order};
 use canopy_planner::TopologyKey;
 use canopy_proto::v1;
 use canopy_topology::{Rank, Ratio, Topology, to_json};
+use canopy_training::job::{Comparison, Job, JobLevel, Order};
 use canopy_wire as wire;
 use canopy_wire::plan_header;
 

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use canopy_job::{
-    BestOrder, Comparison, Job, JobError, JobRates, Order, Patience, RatesError, RunningJob, best_order, comparison,
-    job_rates_for, left_beside,
-};
 use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_topology::{NodeKind, Rank, Topology, Transit, to_yaml};
+use canopy_training::job::{
+    BestOrder, Comparison, Job, JobError, JobRates, Order, Patience, RatesError, RunningJob, best_order, comparison,
+    job_rates_for, left_beside,
+};
 use canopy_wire as wire;
 use canopy_wire::{RequestError, SIZE_BYTES_MAX_DEFAULT, StatedRunning};
 
