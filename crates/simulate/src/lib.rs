@@ -28,6 +28,7 @@ mod outcome;
 mod reached;
 mod run;
 mod steps;
+pub mod timeline;
 mod together;
 mod turns;
 mod workload;

@@ -10,7 +10,7 @@ use canopy_tests::workspace;
 use crate::rust_files;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-pub(crate) const LAYERS: [(&str, &[&str]); 36] = [
+pub(crate) const LAYERS: [(&str, &[&str]); 35] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -53,7 +53,6 @@ pub(crate) const LAYERS: [(&str, &[&str]); 36] = [
     ("crates/calibrate", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
-    ("crates/timeline", &["canopy-schedule"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("crates/lab", &["canopy-schedule", "canopy-topology"]),
     ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),

@@ -2,7 +2,7 @@
 //! each algorithm, how much of its communication is exposed, and what runs when.
 //!
 //! Each collective of the file is planned by each algorithm and simulated at its size; these times and those of the
-//! computations make the time line (`canopy-timeline`). An algorithm without a plan for one of the collectives takes
+//! computations make the time line (`canopy_simulate::timeline`). An algorithm without a plan for one of the collectives takes
 //! that of `auto` there, and the report says so.
 
 mod document;
@@ -16,7 +16,7 @@ use std::path::Path;
 use canopy_planner::Bounds;
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_simulate::least_time_ps;
-use canopy_timeline::{Call, Program, Timeline, Work, run as run_program};
+use canopy_simulate::timeline::{Call, Program, Timeline, Work, run as run_program};
 use canopy_topology::{Rank, Rate, Topology};
 use serde::{Deserialize, Serialize};
 

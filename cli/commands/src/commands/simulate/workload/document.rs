@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_timeline::{
+use canopy_simulate::timeline::{
     Call, Layer, OPERATIONS_MAX, Operation, Order, Overlap, Parallelism, Program, ProgramError, Resharding, Training,
     Work,
 };

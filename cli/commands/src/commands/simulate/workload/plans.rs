@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use canopy_client::ClientError;
 use canopy_schedule::CollectiveKind;
+use canopy_simulate::timeline::Call;
 use canopy_simulate::{ClassModel, SimulateError, SimulateOptions, simulate};
 use canopy_synth::Algorithm;
-use canopy_timeline::Call;
 use canopy_topology::{Rate, Topology};
 
 use super::in_call;

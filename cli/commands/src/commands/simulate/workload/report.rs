@@ -1,7 +1,7 @@
 //! What iterations take, for people and as JSON.
 
 use canopy_schedule::CollectiveKind;
-use canopy_timeline::{Call, Operation, Slot, Traffic, Work};
+use canopy_simulate::timeline::{Call, Operation, Slot, Traffic, Work};
 use serde::Serialize;
 
 use super::{BOUND, Entrant, Epoch, FASTEST_OF_EACH, Found};

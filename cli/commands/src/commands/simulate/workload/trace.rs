@@ -9,7 +9,9 @@ use std::path::Path;
 use canopy_proto::chakra::attribute::Value;
 use canopy_proto::chakra::{GlobalMetadata, Node, NodeType};
 use canopy_schedule::CollectiveKind;
-use canopy_timeline::{Call, OPERATIONS_MAX, Order, Overlap, Program, TraceError, TraceNode, Work, operations};
+use canopy_simulate::timeline::{
+    Call, OPERATIONS_MAX, Order, Overlap, Program, TraceError, TraceNode, Work, operations,
+};
 use prost::Message as _;
 
 use super::{Gathers, Stated, Variant};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use canopy_schedule::CollectiveKind;
 
-use crate::program::{Call, Order, Overlap, Program, Work};
+use crate::timeline::program::{Call, Order, Overlap, Program, Work};
 
 /// Times from here on are refused, so that sums fit.
 const TIME_MAX: u64 = 1 << 63;

@@ -11,7 +11,7 @@
 
 use canopy_schedule::CollectiveKind;
 
-use crate::program::{Call, OPERATIONS_MAX, Operation, Order, Overlap, Program, ProgramError, Work};
+use crate::timeline::program::{Call, OPERATIONS_MAX, Operation, Order, Overlap, Program, ProgramError, Work};
 
 /// A layer of a model. Times are those of one rank, in picoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::program::{Operation, ProgramError};
+use crate::timeline::program::{Operation, ProgramError};
 
 const KIND: CollectiveKind = CollectiveKind::Allreduce;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::program::{OPERATIONS_MAX, Operation, Work};
+use crate::timeline::program::{OPERATIONS_MAX, Operation, Work};
 
 /// A node of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! An iteration of training or of an application on a time line: computations and collectives, what each waits for, and
 //! which of them overlap.
 //!
-//! The crate is pure: operations and the time of each collective in, integer picoseconds out; equal input gives equal
+//! The module is pure: operations and the time of each collective in, integer picoseconds out; equal input gives equal
 //! output. It does not know how plans are found or how long one takes: callers simulate each collective at its size.
 //!
 //! | module | what it does |

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::run::{Timeline, run};
+use crate::timeline::run::{Timeline, run};
 
 fn layers(count: usize, forward_ps: u64, backward_ps: u64, parameters_bytes: u64) -> Vec<Layer> {
     let layer = |number| Layer {
