@@ -18,6 +18,7 @@ mod activity;
 mod by_class;
 mod elsewhere;
 mod event_queue;
+pub mod export;
 mod fair;
 mod fifo;
 mod gates;

@@ -10,7 +10,7 @@ use canopy_tests::workspace;
 use crate::rust_files;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-pub(crate) const LAYERS: [(&str, &[&str]); 35] = [
+pub(crate) const LAYERS: [(&str, &[&str]); 34] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -55,7 +55,6 @@ pub(crate) const LAYERS: [(&str, &[&str]); 35] = [
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("crates/lab", &["canopy-schedule", "canopy-topology"]),
-    ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),
     ("proto", &[]),
     (
         "wire",

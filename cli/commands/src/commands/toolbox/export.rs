@@ -7,7 +7,7 @@ mod chakra;
 
 use std::path::{Path, PathBuf};
 
-use canopy_export::{network, simgrid, traces};
+use canopy_simulate::export::{network, simgrid, traces};
 use canopy_simulate::{Message, SimulateError, SimulateOptions, messages};
 use canopy_topology::Latency;
 use clap::ValueEnum;

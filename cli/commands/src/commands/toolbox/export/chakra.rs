@@ -1,8 +1,8 @@
 //! A rank's trace as the bytes of a Chakra file: messages of protobuf, each behind its length.
 
-use canopy_export::{TraceNode, TraceWork};
 use canopy_proto::chakra::attribute::Value;
 use canopy_proto::chakra::{Attribute, GlobalMetadata, Node, NodeType};
+use canopy_simulate::export::{TraceNode, TraceWork};
 use canopy_topology::Rank;
 use prost::Message as _;
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use canopy_export::{TraceError, TraceNode, TraceWork, traces};
 use canopy_schedule::{Action, CollectiveKind};
 use canopy_simulate::Message;
+use canopy_simulate::export::{TraceError, TraceNode, TraceWork, traces};
 use canopy_topology::Rank;
 
 use crate::plans::{NETWORKS, network, plan};

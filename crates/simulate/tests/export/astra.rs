@@ -1,6 +1,6 @@
 //! Networks as products of dimensions: those that are, under the numbers of their ranks, and those that are not.
 
-use canopy_export::{Block, NetworkError, network as dimensions};
+use canopy_simulate::export::{Block, NetworkError, network as dimensions};
 use canopy_topology::{Capacity, Latency, TopologyDraft, TopologyLimits};
 
 use crate::plans::network;

@@ -1,6 +1,6 @@
 //! Plans and networks for other simulators: SimGrid platform files, ASTRA-sim network files, Chakra execution traces.
 //!
-//! The crate is pure: a topology and the [messages](canopy_simulate::messages) of a run in, text or plain data out.
+//! The module is pure: a topology and the [messages](crate::messages) of a run in, text or plain data out.
 //! Equal input gives equal output. It neither finds nor judges plans, and leaves files and protobuf encoding to its
 //! callers.
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use canopy_export::simgrid;
 use canopy_schedule::CollectiveKind;
+use canopy_simulate::export::simgrid;
 use canopy_topology::{Capacity, Latency, TopologyDraft, TopologyLimits};
 use quick_xml::events::{BytesStart, Event};
 use serde_json::Value;

@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 
 use canopy_schedule::Action;
-use canopy_simulate::Message;
 use canopy_topology::Rank;
+
+use crate::Message;
 
 /// A node of a rank's trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ const BYTES_MAX: u64 = i64::MAX as u64;
 
 /// The traces of all ranks, by rank.
 ///
-/// * **In.** [Messages](canopy_simulate::messages) of a run among `rank_count` ranks.
+/// * **In.** [Messages](crate::messages) of a run among `rank_count` ranks.
 /// * **Errors.** Messages without bytes, and waits that no rank can see; the plans of this project's compilers have none of
 ///   these.
 /// * **Cost.** O(messages + waits).

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use canopy_schedule::{RouteIndex, RouteTable};
-use canopy_simulate::Message;
 use canopy_topology::{LinkIndex, Rank, Topology};
 use serde::Serialize;
+
+use crate::Message;
 
 /// What SimGrid is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
