@@ -2,7 +2,6 @@
 
 use canopy_draw::{Anchor, Svg};
 
-use super::report::SizeSummary;
 use crate::axis::Decades;
 use crate::sizes::in_words;
 
@@ -19,9 +18,16 @@ const GRID_COLOUR: &str = "#dddddd";
 /// Most sizes that are written below the axis.
 const SIZE_LABELS_MAX: usize = 8;
 
+/// One size of a run.
+pub(super) struct Point {
+    pub(super) size_bytes: u64,
+    pub(super) time_ps: u64,
+    pub(super) busbw_gbps: f64,
+}
+
 /// Draws the sizes of a run, and the bound on busbw in GB/s.
-pub(super) fn draw(title: &str, bound: f64, sizes: &[SizeSummary]) -> String {
-    let micros = |size: &SizeSummary| {
+pub(super) fn draw(title: &str, bound: f64, sizes: &[Point]) -> String {
+    let micros = |size: &Point| {
         #[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
         let ps = size.time_ps as f64;
         ps / 1e6
@@ -54,7 +60,7 @@ pub(super) fn draw(title: &str, bound: f64, sizes: &[SizeSummary]) -> String {
         svg.line((LEFT, y), (RIGHT, y), RATE_COLOUR, "6 4");
         svg.text((LEFT + 6.0, y - 5.0), Anchor::Start, RATE_COLOUR, &format!("bound {bound} GB/s"));
     }
-    let curve = |of: &dyn Fn(&SizeSummary) -> f64| -> Vec<(f64, f64)> {
+    let curve = |of: &dyn Fn(&Point) -> f64| -> Vec<(f64, f64)> {
         places.iter().zip(sizes).map(|(&x, size)| (x, of(size))).collect()
     };
     svg.curve(&curve(&|size| times.place(micros(size))), TIME_COLOUR);
@@ -66,11 +72,11 @@ pub(super) fn draw(title: &str, bound: f64, sizes: &[SizeSummary]) -> String {
 }
 
 /// Where each size stands, by its logarithm; a single one in the middle.
-fn sizes_to_places(sizes: &[SizeSummary]) -> Vec<f64> {
+fn sizes_to_places(sizes: &[Point]) -> Vec<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
-    let logarithm = |size: &SizeSummary| (size.size_bytes as f64).log10();
+    let logarithm = |size: &Point| (size.size_bytes as f64).log10();
     let ends = sizes.first().map(logarithm).zip(sizes.last().map(logarithm));
-    let place = |size: &SizeSummary| match ends {
+    let place = |size: &Point| match ends {
         Some((first, last)) if last > first => LEFT + (logarithm(size) - first) / (last - first) * (RIGHT - LEFT),
         _ => f64::midpoint(LEFT, RIGHT),
     };

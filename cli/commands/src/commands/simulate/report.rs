@@ -94,16 +94,16 @@ impl Model {
 
 /// One size. Rates are exact, as texts, and in GB/s for display.
 #[derive(Debug, Serialize)]
-pub(super) struct SizeSummary {
-    pub(super) size_bytes: u64,
-    pub(super) time_ps: u64,
+struct SizeSummary {
+    size_bytes: u64,
+    time_ps: u64,
     least_ps: Option<u64>,
     limit_ps: u64,
     algbw: String,
     #[serde(rename = "algbw_GBps")]
     algbw_gbps: f64,
     #[serde(rename = "busbw_GBps")]
-    pub(super) busbw_gbps: f64,
+    busbw_gbps: f64,
     of_bound: f64,
     messages: u64,
     events: u64,
@@ -198,7 +198,13 @@ fn written(
     if let Some(path) = &args.plot {
         let bound = busbw(kind, topology.rank_count(), rates.1);
         let bound = bound.map_or(0.0, |rate| gigabytes_per_sec(&rate));
-        let drawing = plot::draw(&head(args, &report), bound, &report.sizes);
+        let point = |size: &SizeSummary| plot::Point {
+            size_bytes: size.size_bytes,
+            time_ps: size.time_ps,
+            busbw_gbps: size.busbw_gbps,
+        };
+        let points: Vec<plot::Point> = report.sizes.iter().map(point).collect();
+        let drawing = plot::draw(&head(args, &report), bound, &points);
         report.files.push(FileSummary::written("svg", path, drawing.as_bytes())?);
     }
     if args.json { print_json("simulate", &report) } else { stdout::print(&readable(args, rates, &report)) }
