@@ -180,6 +180,10 @@ async fn a_lease_begins_with_a_plan_around_known_faults_and_gets_the_healthy_one
     // Another job finds the plan.
     let second = acquire(&server, "second", vec![request(BOXES)]).await.unwrap();
     assert_eq!((second.plans[0].current.as_str(), second.plans[0].is_replanning), (id(&around), false));
+    // Lists say what it goes around.
+    assert_eq!(second.plans[0].faults, ["gpu:b0g3"]);
+    let plan = around.plan.as_ref().unwrap();
+    assert_eq!((plan.network.as_str(), plan.without.as_str()), (BOXES, "gpu:b0g3"));
     clear(&server, &topology).await;
     for _ in 0..2 {
         let restored = next_final(&mut events).await.1;

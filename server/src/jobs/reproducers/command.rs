@@ -73,7 +73,7 @@ fn planned_around_faults(order: &Order) -> Option<(&'static str, Vec<String>)> {
     options.collective(order);
     options.add("algorithm", order.algorithm.name());
     options.add("deadline", DEADLINE);
-    Some(("resynth", options.0))
+    Some(("faults resynth", options.0))
 }
 
 /// Whether the format and profile say all of a file.
