@@ -8,8 +8,8 @@ use std::fmt;
 
 use crate::model::{Node, NodeKind, Topology};
 
-const CONTENT_CONTEXT: &str = "canopy network 2026 content hash, version 1";
-const IDENTITY_CONTEXT: &str = "canopy network 2026 identity hash, version 1";
+const CONTENT_CONTEXT: &str = "canopy topology 2026 content hash, version 1";
+const IDENTITY_CONTEXT: &str = "canopy topology 2026 identity hash, version 1";
 
 /// A BLAKE3 fingerprint, 256 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

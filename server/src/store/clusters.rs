@@ -98,7 +98,7 @@ impl ClusterName {
     /// Reads `clusters/…`; `None` if that cannot name a cluster.
     pub(crate) fn read(name: &str) -> Option<Self> {
         let inner = name.strip_prefix(FOLDER).filter(|inner| is_cluster_name(inner))?;
-        let mut hasher = blake3::Hasher::new_derive_key("canopy network cluster 1");
+        let mut hasher = blake3::Hasher::new_derive_key("canopy cluster 1");
         let key = PlanKey::from_bytes(*hasher.update(inner.as_bytes()).finalize().as_bytes());
         Some(Self { name: name.to_owned(), key })
     }

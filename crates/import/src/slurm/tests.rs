@@ -146,5 +146,5 @@ fn refusals_name_the_line_and_the_remedy() {
 #[test]
 fn a_fabric_alone_asks_for_rates() {
     let error = crate::read::read(b"SwitchName=a Nodes=n[1-2]\n", None, &LIMITS).unwrap_err().to_string();
-    assert!(error.contains("does not say how fast") && error.contains("topology compose"), "{error}");
+    assert!(error.contains("does not say how fast") && error.contains("network compose"), "{error}");
 }

@@ -80,7 +80,7 @@ impl Stored for Kept {
 }
 
 fn key_of(Query { nodes, degree, links }: Query) -> PlanKey {
-    let mut hasher = blake3::Hasher::new_derive_key("canopy tools find 1");
+    let mut hasher = blake3::Hasher::new_derive_key("canopy find 1");
     for number in [VERSION, nodes, degree, u32::from(links == Links::Bidirectional)] {
         hasher.update(&number.to_le_bytes());
     }
