@@ -46,7 +46,7 @@ impl Machine {
             let names = ports.iter().map(|port| port.device.as_ref().unwrap_or(&port.node).as_str());
             report.understood.push(format!(
                 "ports that lead out of the machine, to no other that the file knows: {}; join machines with `canopy \
-                 topology replicate` or `compose`",
+                 network replicate` or `compose`",
                 listed(names)
             ));
         }

@@ -79,10 +79,10 @@ pub(crate) fn completions(args: &CompletionsArgs, command: Command) -> Result<()
 #[command(after_help = "\
 Examples:
   canopy man | man -l -
-  canopy man topology generate | man -l -
+  canopy man network generate | man -l -
   canopy man -o ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Command whose page is printed, such as `plan` or `topology generate`
+    /// Command whose page is printed, such as `plan` or `network generate`
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     command: Vec<String>,
     /// Folder for canopy.1, canopy-plan.1 and the other pages; it must exist

@@ -121,7 +121,7 @@ fn what_leads_nowhere_is_left_out_and_said() {
         "not needed, because no path between GPUs needs them: cpu0",
         "not needed, because they connect no GPUs of the host: pci-0000.01.00.0 nic-0000.03.00.0",
         "ports that lead out of the machine, to no other that the file knows: mlx5_0; join machines with `canopy \
-         topology replicate` or `compose`",
+         network replicate` or `compose`",
     ];
     assert!(report.understood.ends_with(&said.map(str::to_owned)), "{:?}", report.understood);
     // That is so with every machine, and nothing to be warned of.
