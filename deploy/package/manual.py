@@ -39,7 +39,7 @@ configuration of the systemd unit
 /var/lib/canopy
 plans, audit log and Unix socket of the systemd unit
 .SH SEE ALSO
-canopy(1), canopy\-serve(1), canopy\-drain(1), canopy\-tokens(1)
+canopy(1), canopy\-server\-serve(1), canopy\-server\-drain(1), canopy\-server\-tokens(1)
 """
 
 
