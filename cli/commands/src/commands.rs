@@ -114,7 +114,6 @@ const GROUPS: [(&str, &[&str]); 3] = [
 pub(crate) const FAMILIES: [&str; 3] = ["job", "server", "tools"];
 
 /// All commands, in the order of the help text.
-#[cfg(test)]
 pub(crate) fn in_groups() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().flat_map(|(_, names)| names.iter().copied())
 }
@@ -134,8 +133,7 @@ pub(crate) fn command() -> clap::Command {
     }
     let template =
         format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\nOptions:\n{{options}}{{after-help}}");
-    let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-    let is_alone = |sub: &&clap::Command| !listed.contains(&sub.get_name());
+    let is_alone = |sub: &&clap::Command| in_groups().all(|listed| listed != sub.get_name());
     let alone: Vec<String> = command.get_subcommands().filter(is_alone).map(|sub| sub.get_name().to_owned()).collect();
     let parser = Cli::command().help_template(template);
     alone.into_iter().fold(parser, |parser, name| parser.mut_subcommand(name, |sub| sub.hide(true)))
@@ -233,7 +231,7 @@ pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// What no group lists is in a family, and each is listed once.
+    /// Each command is listed once, or is in a family.
     #[test]
     fn the_help_lists_every_command() {
         let mut command = command();

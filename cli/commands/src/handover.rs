@@ -54,7 +54,7 @@ pub(crate) const COMMANDS: [(&str, &str); 18] = [
 /// Commands of the same kind that only canopy itself calls, and no help lists.
 pub(crate) const INNER: [&str; 4] = ["run-rank", "run-host", "lab-inside", "lab-rank"];
 
-/// What a command that this program is built without does.
+/// Line of help of a command that this program is built without.
 pub(crate) fn about(name: &str) -> Option<String> {
     COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, about)| (*about).to_owned())
 }

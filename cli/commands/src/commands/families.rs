@@ -30,7 +30,7 @@ pub(super) enum NetworkCommand {
     Clusters(Clusters),
 }
 
-/// What a server keeps of whole clusters.
+/// Clusters that a server keeps.
 #[derive(Debug, Subcommand)]
 pub(super) enum Clusters {
     #[command(subcommand)]

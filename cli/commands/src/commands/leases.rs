@@ -110,7 +110,7 @@ struct PlanRow {
     error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     survivors: Vec<u32>,
-    /// What the current plan goes around.
+    /// Faults that the current plan goes around.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<String>,
 }

@@ -54,7 +54,7 @@ Examples:
 
 Without --server and CANOPY_SERVER, the command makes the plan itself and keeps it in the data folder, or asks a server that runs there.";
 
-/// What each of the three commands is told, by the names of `PlanArgs`; the options of the other commands are hidden from help.
+/// Options of all three commands. The help of each hides those of the others.
 #[derive(Debug, clap::Args)]
 struct PlanArgs {
     /// Generator expression or file
@@ -118,25 +118,34 @@ struct CallArgs {
     size: Option<u64>,
 }
 
-/// Folders of plans: the command, what it does, the option that it needs, and an example.
-const FOLDERS: [(&str, &str, &str, &str); 2] = [
-    (
-        "bundle",
-        "Make a folder of plans by message size, each for the sizes at which it is fastest",
-        "sizes",
-        "\
+/// A command that makes a folder of plans.
+#[derive(Clone, Copy)]
+struct FolderCommand {
+    name: &'static str,
+    about: &'static str,
+    /// Id of the option that it cannot do without.
+    needs: &'static str,
+    examples: &'static str,
+}
+
+const FOLDERS: [FolderCommand; 2] = [
+    FolderCommand {
+        name: "bundle",
+        about: "Make a folder of plans by message size, each for the sizes at which it is fastest",
+        needs: "sizes",
+        examples: "\
 Examples:
   canopy plan bundle dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB..1GiB --format msccl-xml -o plans
   canopy plan bundle dgx-a100:boxes=2 -c allreduce --sizes 1KiB..1GiB --communicator tp0=0-7 --profile nccl -o plans",
-    ),
-    (
-        "joint",
-        "Make a folder of plans for collectives that run at the same time, so that they share the network",
-        "joint",
-        "\
+    },
+    FolderCommand {
+        name: "joint",
+        about: "Make a folder of plans for collectives that run at the same time, so that they share the network",
+        needs: "joint",
+        examples: "\
 Examples:
   canopy plan joint mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans",
-    ),
+    },
 ];
 
 /// Options of one plan alone.
@@ -165,7 +174,7 @@ const OF_JOINT: [&str; 2] = ["joint", "published"];
 const OF_CALL: [&str; 3] = ["collective", "root", "placement"];
 
 /// A command of `plan` whose help has the options that it takes.
-fn folder((name, about, needs, examples): (&'static str, &'static str, &'static str, &'static str)) -> Command {
+fn folder(FolderCommand { name, about, needs, examples }: FolderCommand) -> Command {
     let hidden = match name {
         "bundle" => [OF_ONE.as_slice(), &OF_JOINT].concat(),
         _ => [OF_ONE.as_slice(), &OF_CALL, &OF_BUNDLE].concat(),

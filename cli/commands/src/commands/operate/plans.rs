@@ -101,7 +101,7 @@ struct Row {
     topology_hash: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     network: String,
-    /// What was broken or slow in it.
+    /// Faults of the network that the plan goes around.
     #[serde(skip_serializing_if = "String::is_empty")]
     without: String,
     formats: Vec<&'static str>,
