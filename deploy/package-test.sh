@@ -167,10 +167,14 @@ as_canopy canopyd --config /etc/canopy/canopyd.toml check-config >/dev/null ||
     fail "canopyd refuses the configuration that was installed"
 grep --quiet --line-regexp 'data_dir = "/var/lib/canopy"' "$root/etc/canopy/canopyd.toml" ||
     fail "/etc/canopy/canopyd.toml does not name the data directory of the unit"
-mapfile -t pages < <(inside canopy --help | sed -n '/^Examples:/q; s/^  \([a-z][a-z-]*\) .*/canopy-\1.1/p')
-[ "${#pages[@]}" -gt 20 ] || fail "canopy --help lists only ${#pages[@]} commands"
+# The pages of what a command's help lists.
+pages_of() {
+    inside canopy "$@" --help | sed -n "/^Options:/q; s/^  \([a-z][a-z-]*\) .*/$(printf '%s-' canopy "$@")\1.1/p" |
+        grep --invert-match -e '-help\.1$'
+}
+mapfile -t pages < <(pages_of && for family in network faults job server tools; do pages_of "$family"; done)
+[ "${#pages[@]}" -gt 60 ] || fail "canopy --help and those of its families list only ${#pages[@]} commands"
 for page in canopyd.8 canopy.1 "${pages[@]}"; do
-    [ "$page" != canopy-help.1 ] || continue
     file=$root/usr/share/man/man${page##*.}/$page.gz
     grep --quiet '^\.TH canopy' < <(zcat "$file" 2>/dev/null) || fail "the package has no manual page $page"
 done
