@@ -31,7 +31,7 @@ fn check_wait(model: &Model<'_>, index: usize, is_waited_for: &mut [bool], findi
     if block == model.blocks[model.steps[index].block].block.id {
         return findings.problem(place, "waits for its own block, whose steps run in order anyway");
     }
-    let Some(awaited) = model.awaited(index) else {
+    let Some(awaited) = model.steps[index].awaited else {
         return findings.problem(place, format!("waits for tb {block} step {target}, which does not exist"));
     };
     is_waited_for[awaited] = true;

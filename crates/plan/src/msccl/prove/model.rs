@@ -43,6 +43,8 @@ pub(super) struct BlockModel<'p> {
 pub(super) struct StepModel<'p> {
     pub(super) block: usize,
     pub(super) step: &'p Step,
+    /// The step that it waits for; `None` when it waits for none or names no step.
+    pub(super) awaited: Option<usize>,
     /// The sending step whose data this step receives, in [`Model::steps`].
     pub(super) sender: Option<usize>,
 }
@@ -81,12 +83,17 @@ impl<'p> Model<'p> {
             for block in blocks {
                 let first = model.steps.len();
                 let index = model.blocks.len();
-                model.steps.extend(block.steps.iter().map(|step| StepModel { block: index, step, sender: None }));
+                let entered =
+                    block.steps.iter().map(|step| StepModel { block: index, step, awaited: None, sender: None });
+                model.steps.extend(entered);
                 let steps = first..model.steps.len();
                 model.blocks.push(BlockModel { rank: number, block, steps, sends_on: None, receives_on: None });
             }
             let (blocks, steps) = (blocks_start..model.blocks.len(), steps_start..model.steps.len());
             model.ranks.push(RankModel { rank, blocks, steps });
+        }
+        for step in 0..model.steps.len() {
+            model.steps[step].awaited = model.awaited(step);
         }
         Some(model)
     }
@@ -100,8 +107,7 @@ impl<'p> Model<'p> {
         self.blocks[self.steps[step].block].rank
     }
 
-    /// The step that a step waits for; `None` when it waits for none or names no step.
-    pub(super) fn awaited(&self, step: usize) -> Option<usize> {
+    fn awaited(&self, step: usize) -> Option<usize> {
         let StepModel { block, step, .. } = &self.steps[step];
         let target = self.block_of(self.blocks[*block].rank, step.wait_block?)?;
         let steps = &self.blocks[target].steps;

@@ -102,7 +102,7 @@ impl<'m, 'p> Machine<'m, 'p> {
     fn obstacle(&self, block: usize) -> Option<Obstacle> {
         let BlockEnds { sends_on, receives_on } = self.ends(block);
         if self.done[block] == 0
-            && let Some(awaited) = self.model.awaited(self.next[block])
+            && let Some(awaited) = self.model.steps[self.next[block]].awaited
         {
             let other = self.model.steps[awaited].block;
             if self.next[other] <= awaited {

@@ -137,7 +137,7 @@ impl Table {
             if model.position(step) > 0 {
                 table.merge(step - 1, step, own(step - 1), true);
             }
-            if let Some(awaited) = model.awaited(step) {
+            if let Some(awaited) = model.steps[step].awaited {
                 table.merge(awaited, step, own(awaited), true);
             }
             if let Some(sender) = model.steps[step].sender.filter(|_| with_messages) {
@@ -170,7 +170,7 @@ impl Table {
 }
 
 fn raise(target: &mut Row, least: &Row) {
-    for (target, least) in target.iter_mut().zip(least) {
-        *target = (*target).max(*least);
+    for column in 0..WIDTH {
+        target[column] = target[column].max(least[column]);
     }
 }
