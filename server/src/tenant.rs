@@ -13,6 +13,10 @@ use tonic::metadata::MetadataMap;
 
 use crate::failure::PlanFailure;
 
+/// Marks a call that its caller may make, where callers are told apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted;
+
 /// Tenants whose plans are not shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]

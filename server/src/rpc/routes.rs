@@ -35,11 +35,14 @@ use crate::rpc::services::plan_admin::PlanAdminService;
 use crate::rpc::services::planner::PlannerService;
 use crate::rpc::services::server_admin::ServerAdminService;
 use crate::rpc::services::topologies::TopologiesService;
+use crate::rpc::shared::admission::Admission;
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::deadline::DeadlinePolicy;
 use crate::rpc::shared::finds::Finds;
 use crate::rpc::shared::learning::Learning;
 use crate::rpc::shared::parts::in_parts;
+use crate::rpc::shared::reading::Reader;
+use crate::rpc::shared::resolve::Resolver;
 use crate::rpc::shared::sources::StoredNetworks;
 use crate::rpc::shared::store_check::AllSpaces;
 use crate::store::receipts::Receipts;
@@ -133,13 +136,23 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
         None => pool,
     };
     let answers = Answers::new(shared.jobs.records.clone());
-    let (jobs, networks) = (Arc::clone(&shared.jobs), shared.networks.clone());
-    let planner = PlannerService::new(jobs, pool.clone(), networks, answers, deadlines)
-        .reporting(shared.replanner.clone())
-        .draining(shared.drain.clone())
-        .reading(options.limits)
-        .isolating(&options.isolated_tenants);
-    let planner = PlannerServer::new(planner).max_decoding_message_size(message_bytes_max);
+    let admission = Admission {
+        resolver: Resolver {
+            networks: shared.networks.clone(),
+            replanner: shared.replanner.clone(),
+            limits: options.limits,
+        },
+        jobs: Arc::clone(&shared.jobs),
+        pool: pool.clone(),
+        answers,
+        reader: Reader {
+            deadlines,
+            isolated: options.isolated_tenants.as_slice().into(),
+            replanner: shared.replanner.clone(),
+        },
+    };
+    let planner =
+        PlannerServer::new(PlannerService::new(admission, &shared.drain)).max_decoding_message_size(message_bytes_max);
     let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
     let planner = around(Gate(shared.drain.clone()), planner);
     let key = Arc::new(ArchiveKey::of(&options.data_dir)?);

@@ -1,5 +1,6 @@
 //! Parts that several services have in common: from the message to an order, from an outcome to a reply or a status.
 
+pub(crate) mod admission;
 pub(crate) mod cached;
 pub(crate) mod call_pool;
 pub(crate) mod cluster_parts;
@@ -17,7 +18,9 @@ pub(crate) mod listing;
 pub(crate) mod parts;
 pub(crate) mod plan_summaries;
 pub(crate) mod rank_map;
+pub(crate) mod reading;
 pub(crate) mod request_log;
+pub(crate) mod resolve;
 pub(crate) mod sources;
 pub(crate) mod status;
 pub(crate) mod store_check;

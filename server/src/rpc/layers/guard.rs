@@ -27,13 +27,10 @@ use crate::rpc::layers::audited::audited;
 use crate::rpc::layers::record::code_name;
 use crate::rpc::layers::revoked::{Revocable, revoked};
 use crate::rpc::shared::status::{denied, stranger, to_status, unaudited};
+use crate::tenant::Admitted;
 
 /// Longest name of a method that is written down.
 const METHOD_CHARS_MAX: usize = 100;
-
-/// Goes with calls where callers are told apart: that one may be made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Admitted;
 
 /// Refuses what is not allowed, and writes down what is changed.
 #[derive(Clone)]

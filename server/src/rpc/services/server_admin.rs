@@ -32,7 +32,6 @@ use crate::peer::{Host, Peer};
 use crate::quota::Use;
 use crate::replan::Leases;
 use crate::rpc::EventStream;
-use crate::rpc::layers::guard::Admitted;
 use crate::rpc::services::archives::Archives;
 use crate::rpc::shared::call_pool::{CallPool, log};
 use crate::rpc::shared::describe;
@@ -40,7 +39,7 @@ use crate::rpc::shared::status::{call_status, to_status};
 use crate::rpc::shared::store_check::AllSpaces;
 use crate::store::Records;
 use crate::store::topologies::TopologyStore;
-use crate::tenant::Viewer;
+use crate::tenant::{Admitted, Viewer};
 
 /// The service.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use canopy_planner::{PlanError, RequestKey};
+use canopy_planner::{PlanError, Request as Order, RequestKey};
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::{
     Accepted, CacheOutcome, ContentPiece, Fallback, Operation, Plan, PlanEvent, PlanReply, Warning,
@@ -15,11 +15,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time;
 use tonic::Status;
 
+use crate::call;
 use crate::clock;
 use crate::failure::{PlanFailure, Shortfall};
 use crate::jobs::answers::Answers;
-use crate::jobs::job::{Cache, Delivery, Job, JobState, Outcome};
-use crate::jobs::queue::Subscription;
+use crate::jobs::job::{Cache, Delivery, Goal, Job, JobState, Outcome, Terms};
+use crate::jobs::queue::{Queue, Subscription};
 use crate::jobs::stand_in::{OnMiss, StandIn};
 use crate::rpc::shared::deadline::Deadline;
 use crate::rpc::shared::decode::Quality;
@@ -46,6 +47,15 @@ pub(crate) struct Call {
     pub(crate) stand_in: Option<StandIn>,
 }
 
+/// A request that has been read.
+pub(in crate::rpc) struct Read {
+    pub(in crate::rpc) call: CallTerms,
+    pub(in crate::rpc) order: Order,
+    pub(in crate::rpc) terms: Terms,
+    /// What its job is for.
+    pub(in crate::rpc) goal: Goal,
+}
+
 /// What a call asks for besides the plan, and what is to be logged of it.
 pub(crate) struct CallTerms {
     pub(crate) arrived: Instant,
@@ -53,7 +63,7 @@ pub(crate) struct CallTerms {
     pub(crate) key: RequestKey,
     pub(crate) quality: Quality,
     /// Known faults that the request was made to name.
-    pub(crate) applied: Option<AppliedFaults>,
+    pub(crate) applied: AppliedFaults,
     pub(crate) log: RequestLog,
 }
 
@@ -121,6 +131,28 @@ impl Sink {
 }
 
 impl Call {
+    /// Puts a request in line.
+    pub(in crate::rpc) fn submit(
+        queue: &Queue,
+        answers: &Answers,
+        Read { mut call, order, terms, goal }: Read,
+    ) -> Result<Self, Status> {
+        let wanted = (call.quality.on_miss, terms.priority, call.deadline.work);
+        let stand_in = StandIn::submit(queue, &order, wanted);
+        match queue.submit(call.key, order, goal, terms) {
+            Ok(subscription) => {
+                // The queue counts what it holds, and holds equal requests once.
+                call::hands_on();
+                Ok(Self { terms: call, answers: answers.clone(), subscription, stand_in })
+            }
+            Err(failure) => {
+                let status = to_status(&failure);
+                call.log.failed(&status);
+                Err(status)
+            }
+        }
+    }
+
     /// Waits for the plan and answers with it.
     pub(crate) async fn reply(mut self) -> Result<Answer, Status> {
         let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
@@ -339,8 +371,7 @@ impl CallTerms {
     }
 
     fn refuse(&mut self, failure: &PlanFailure) -> Status {
-        let status = to_status(failure);
-        let status = self.applied.as_ref().map_or(status.clone(), |applied| applied.explain(&status));
+        let status = self.applied.explain(&to_status(failure));
         self.log.failed(&status);
         if matches!(failure, PlanFailure::Remembered { .. }) {
             self.log.remembered();
@@ -365,7 +396,7 @@ impl CallTerms {
     fn answer(&self, verdict: &Verdict, joined: bool) -> Answer {
         let Verdict { delivery, fallback, shortfall } = verdict;
         let mut reply = describe::besides(delivery);
-        reply.warnings.extend(self.applied.iter().flat_map(AppliedFaults::warnings));
+        reply.warnings.extend(self.applied.warnings());
         if let Some(fallback) = fallback {
             let quality = delivery.plan.plan.quality.as_ref();
             let reached = quality.map_or("", |quality| &quality.optimality);

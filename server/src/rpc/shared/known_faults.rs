@@ -6,36 +6,32 @@ use std::sync::Arc;
 use canopy_faults::{Directory, Loss};
 use canopy_planner::seen_by;
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{FaultPolicy, PlanRequest, Priority, Punctured, TopologySource, Warning};
+use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
 use canopy_topology::{Rank, TopologyLimits, Transit, participants};
 use canopy_wire as wire;
 use canopy_wire::RequestError;
-use prost::Message as _;
 use tonic::{Code, Status};
 
 use crate::failure::{CallFailure, PlanFailure};
 use crate::replan::{Audience, Base, Network, Placed, Replanner};
-use crate::rpc::shared::learning::Matter;
-use crate::rpc::shared::sources::{see_base, text_hash};
+use crate::rpc::shared::sources::see_base;
 
 /// Longest message of a refusal: its status travels in headers.
 const MESSAGE_CHARACTERS_MAX: usize = 1500;
 
-/// Known faults that were added to a request.
-#[derive(Clone, Debug)]
+/// Known faults that were added to a request, often none.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AppliedFaults {
-    /// Their number, and the first ones; none: there are none.
+    /// Their number, and the first ones; `None` if there are none.
     words: Option<Arc<str>>,
     /// Why there may be others that another server has acknowledged.
     trouble: Option<Arc<str>>,
 }
 
 impl AppliedFaults {
-    /// What is to be said of the faults that were added; none: nothing.
-    pub(in crate::rpc) fn of(losses: &[Loss], replanner: &Replanner) -> Option<Self> {
+    fn of(losses: &[Loss], replanner: &Replanner) -> Self {
         let words = (!losses.is_empty()).then(|| wire::in_words(losses).into());
-        let trouble = replanner.unlearned().map(Arc::from);
-        (words.is_some() || trouble.is_some()).then_some(Self { words, trouble })
+        Self { words, trouble: replanner.unlearned().map(Arc::from) }
     }
 
     /// The warnings of a reply.
@@ -63,7 +59,7 @@ impl AppliedFaults {
 }
 
 /// What a request makes of the faults that the server knows.
-pub(in crate::rpc) fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
+fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
     let known = "FAULT_POLICY_APPLY or FAULT_POLICY_IGNORE";
     match FaultPolicy::try_from(number) {
         Ok(FaultPolicy::Unspecified | FaultPolicy::Apply) => Ok(FaultPolicy::Apply),
@@ -72,34 +68,13 @@ pub(in crate::rpc) fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
     }
 }
 
-/// Whether a request names what is in the store, or faults.
-pub(in crate::rpc) fn is_stored(request: &PlanRequest) -> bool {
-    let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
-    matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_)))
-}
-
-/// What is to be learned from other servers before a request is looked at here. None: nothing that matters, or it is
-/// learned where its network is read from the store.
-pub(in crate::rpc) fn matter(request: &PlanRequest, is_lookup: bool) -> Option<Matter> {
-    if is_stored(request) {
-        return None;
-    }
-    if request.priority == i32::from(Priority::Repair) {
-        return Some(Matter::Leases);
-    }
-    if is_lookup {
-        return Some(Matter::Plans);
-    }
-    (request.fault_policy != i32::from(FaultPolicy::Ignore)).then_some(Matter::Faults)
-}
-
-/// Makes a request name the faults that are known of its network, unless it says that they are to be ignored. None: there are none
-/// that its ranks see. What is wrong with its topology is left for others to refuse.
+/// Makes a request name the faults that are known of its network, unless it says that they are to be ignored. What is wrong with
+/// its topology is left for others to refuse.
 pub(in crate::rpc) fn apply(
-    replanner: Option<&Replanner>,
+    replanner: &Replanner,
     request: &mut PlanRequest,
     limits: &TopologyLimits,
-) -> Result<Option<AppliedFaults>, CallFailure> {
+) -> Result<AppliedFaults, CallFailure> {
     let policy = policy(request.fault_policy).map_err(PlanFailure::Request)?;
     let include_reported = match request.topology.as_mut().and_then(|topology| topology.source.as_mut()) {
         Some(Source::Punctured(punctured)) => std::mem::take(&mut punctured.include_reported),
@@ -111,10 +86,9 @@ pub(in crate::rpc) fn apply(
                 let (field, method) = ("topology.punctured.include_reported", "a request that ignores known faults");
                 Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into())
             }
-            false => Ok(None),
+            false => Ok(AppliedFaults::default()),
         };
     }
-    let Some(replanner) = replanner else { return Ok(None) };
     let losses = known(replanner, request, limits)?;
     if !losses.is_empty() {
         if !request.joint_collectives.is_empty() {
@@ -123,48 +97,6 @@ pub(in crate::rpc) fn apply(
         request.topology = Some(punctured(request.topology.take(), &losses));
     }
     Ok(AppliedFaults::of(&losses, replanner))
-}
-
-/// Longest text of a network, in bytes, and most faults that are put into a request without leaving its thread.
-const AT_ONCE_BYTES_MAX: usize = 64 << 10;
-const AT_ONCE_FAULTS_MAX: usize = 256;
-
-/// [`apply`] where that takes neither the disk nor time: the network was read before, all of its ranks take part, and no faults of
-/// a machine or a cluster have to be looked at. None: the request is as it was, and somebody else is to see to it.
-pub(in crate::rpc) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) -> Option<Option<AppliedFaults>> {
-    if is_stored(request) {
-        return None;
-    }
-    if policy(request.fault_policy).ok()? == FaultPolicy::Ignore {
-        return Some(None);
-    }
-    if !replanner.fault_logs().any_counts() {
-        return Some(AppliedFaults::of(&[], replanner));
-    }
-    let source = request.topology.as_ref()?;
-    let is_plain = matches!(source.source, Some(Source::Expression(_) | Source::Document(_)));
-    if !is_plain || !request.joint_collectives.is_empty() {
-        return None;
-    }
-    let is_whole = request.ranks.is_empty() && request.placement.is_none();
-    if !is_whole || source.encoded_len() > AT_ONCE_BYTES_MAX {
-        return None;
-    }
-    let (key, base) = replanner.bases().seen(&text_hash(source))?;
-    let audience = Audience::of_call();
-    let network = Network::new(key, base, None, audience.clone());
-    let is_in_cluster = network.base.topology().cluster().is_some();
-    let has_faults = || !replanner.fault_logs().counts(&network.own_scope(), &audience).is_empty();
-    if is_in_cluster && has_faults() || network.machines().next().is_some() && replanner.fault_logs().has_hosts() {
-        return None;
-    }
-    let losses = network.count(replanner.fault_logs()).losses;
-    (losses.len() <= AT_ONCE_FAULTS_MAX).then(|| {
-        if !losses.is_empty() {
-            request.topology = Some(punctured(request.topology.take(), &losses));
-        }
-        AppliedFaults::of(&losses, replanner)
-    })
 }
 
 /// What counts as broken or slow of the network of a request, as far as its ranks see it. Nothing if its topology cannot

@@ -10,15 +10,15 @@ use tonic::{Request, Status};
 
 use super::PlannerService;
 use crate::failure::PlanFailure;
-use crate::rpc::shared::known_faults::AppliedFaults;
+use crate::rpc::shared::resolve::Resolved;
 use crate::rpc::{Decoded, Method, decode};
 
 /// Answers the call.
 pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest>) -> Result<BoundReply, Status> {
-    let (headers, extensions, request) = service.resolve(request, Method::Bound).await?.into_parts();
-    let applied = extensions.get::<AppliedFaults>().cloned();
-    let (jobs, limits) = (Arc::clone(&service.jobs), service.limits);
-    let found = service.pool.compute(Method::Bound.name(), &headers, move |_, seat| {
+    let Resolved { request, applied } = service.admission.resolve(request, Method::Bound).await?;
+    let (headers, _, request) = request.into_parts();
+    let (jobs, limits) = (Arc::clone(&service.admission.jobs), service.resolver().limits);
+    let found = service.pool().compute(Method::Bound.name(), &headers, move |_, seat| {
         let Decoded { order, .. } = decode(request, Method::Bound).map_err(PlanFailure::Request)?;
         if order.joint.is_some() {
             let (field, method) = ("joint_collectives", Method::Bound.name());
@@ -30,12 +30,7 @@ pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest
         let bounds = Bounds::of(topology, *collective, shares, &limits, seat).map_err(PlanFailure::from)?;
         Ok(wire::bounded(&prepared, &bounds))
     });
-    match (found.await, applied) {
-        (Ok(mut reply), Some(applied)) => {
-            reply.warnings.extend(applied.warnings());
-            Ok(reply)
-        }
-        (Err(status), Some(applied)) => Err(applied.explain(&status)),
-        (answer, None) => answer,
-    }
+    let mut reply = found.await.map_err(|status| applied.explain(&status))?;
+    reply.warnings.extend(applied.warnings());
+    Ok(reply)
 }

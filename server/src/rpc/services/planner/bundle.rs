@@ -46,7 +46,6 @@ use super::PlannerService;
 use super::session::{Session, refusal};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::rpc::shared::known_faults::{self, AppliedFaults};
 use crate::rpc::shared::status::call_status;
 use crate::rpc::shared::{call_pool, sources};
 
@@ -82,30 +81,28 @@ impl Session {
     async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, CallFailure> {
         let (topology, fault_policy, placement) =
             (wanted.topology.take(), wanted.fault_policy, wanted.placement.take());
-        let (service, communicators) = (self.service.clone(), wanted.communicators.clone());
+        let (resolver, communicators) = (self.service.resolver().clone(), wanted.communicators.clone());
         // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults meanwhile.
         let (source, seats, parties, applied) = self
             .compute(self.left(), move |seat| {
                 let stop = &|| seat.is_over();
                 let slots = placement.as_ref().map(wire::slots).transpose().map_err(PlanFailure::Request)?;
                 let mut all = v1::PlanRequest { topology, fault_policy, placement, ..v1::PlanRequest::default() };
-                let PlannerService { networks, limits, .. } = &service;
-                all.topology = sources::resolve_parts(networks, all.topology, limits, stop)?;
-                let applied = known_faults::apply(service.replanner.as_ref(), &mut all, limits)?;
-                let source = sources::resolve_id(networks, all.topology)?;
-                let (topology, faults) = sources::read_punctured(source.clone(), &service.limits.searched(), stop)?;
+                let applied = resolver.complete(&mut all, stop)?;
+                let source = all.topology;
+                let (topology, faults) = sources::read_punctured(source.clone(), &resolver.limits.searched(), stop)?;
                 let seats = seats(&topology, &communicators, slots.as_deref()).map_err(PlanFailure::from)?;
                 let parties = parties(&topology, &faults, &seats, stop)?;
                 Ok((source, seats, parties, applied))
             })
             .await?;
-        let applied = applied.map(|applied| self.applied.get_or_init(|| applied));
+        let applied = self.applied.get_or_init(|| applied);
         let mut reply = v1::PlanBundleReply {
             profile: wanted.runtime.name().to_owned(),
             model: Some(wanted.model().on_the_wire()),
             ..v1::PlanBundleReply::default()
         };
-        reply.warnings.extend(applied.into_iter().flat_map(AppliedFaults::warnings));
+        reply.warnings.extend(applied.warnings());
         let mut items = self.items(&wanted, (&seats, &parties), &source, &mut reply.warnings);
         if wanted.runtime == Runtime::Nccl {
             advice::advise(&parties, wanted.sizes, items, &mut reply);

@@ -24,17 +24,13 @@ const STREAMS_MAX: u64 = 32;
 #[derive(Clone)]
 pub(super) struct Lasting {
     places: Places,
-    drain: Option<DrainHandle>,
+    drain: DrainHandle,
 }
 
 impl Lasting {
-    pub(super) fn new() -> Self {
-        Self { places: Places::new(STREAMS_MAX, STREAMS_MAX / 4), drain: None }
-    }
-
-    /// The same with streams that end when this drain begins.
-    pub(super) fn draining(self, drain: DrainHandle) -> Self {
-        Self { drain: Some(drain), ..self }
+    /// Streams that end when this drain begins.
+    pub(super) fn new(drain: DrainHandle) -> Self {
+        Self { places: Places::new(STREAMS_MAX, STREAMS_MAX / 4), drain }
     }
 }
 
@@ -59,15 +55,9 @@ where
     let (work, drain) = (work(Outgoing::new(sender.clone())), streams.drain.clone());
     let task = tasks::spawn(method, async move {
         let _place = place;
-        let drained = async {
-            match drain {
-                Some(drain) => drain.started().await,
-                None => std::future::pending().await,
-            }
-        };
         let ended = tokio::select! {
             ended = work => ended,
-            () = drained => Err(Ended::Failed(to_status(&PlanFailure::Draining))),
+            () = drain.started() => Err(Ended::Failed(to_status(&PlanFailure::Draining))),
         };
         conclude(method, arrived, ended, &sender).await;
     });

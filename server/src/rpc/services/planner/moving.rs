@@ -56,7 +56,7 @@ impl Stream {
     async fn follow(self, mut messages: Streaming<PlanMovingRequest>) -> Result<(), Ended> {
         let Some(network) = inbox::network(&mut messages).await? else { return Ok(()) };
         let service = self.service.clone();
-        let opened = self.service.pool.computed(self.end(), move |_, seat| {
+        let opened = self.service.pool().computed(self.end(), move |_, seat| {
             let planning = Planning::open(&service, network, &|| seat.is_over())?;
             let tiers = planning.tiers()?;
             Ok((planning, tiers))
@@ -79,18 +79,18 @@ impl Stream {
 
     /// When what begins now must have ended.
     fn end(&self) -> Instant {
-        clock::now() + self.service.deadlines.apply(&self.headers).work
+        clock::now() + self.service.deadlines().apply(&self.headers).work
     }
 
     fn late(&self) -> CallFailure {
-        let stated = self.service.deadlines.apply(&self.headers).stated;
+        let stated = self.service.deadlines().apply(&self.headers).stated;
         CallFailure::Late { deadline_ms: u64::try_from(stated.as_millis()).unwrap_or(u64::MAX) }
     }
 
     /// Plans a matrix around the faults that are known now, and sends what comes of it.
     async fn plan(&self, mut planning: Planning, matrix: MovingMatrix, skipped: u64) -> Result<Planning, Ended> {
         // A matrix beyond the quota is refused, and the stream goes on.
-        let work = self.service.pool.computed_in_turn(self.end(), move |_, seat| {
+        let work = self.service.pool().computed_in_turn(self.end(), move |_, seat| {
             let events = planning.next(matrix, skipped, &|| seat.is_over())?;
             Ok((planning, events))
         });

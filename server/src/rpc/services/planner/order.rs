@@ -24,8 +24,8 @@ pub(super) async fn order_machines(
     request: Request<OrderMachinesRequest>,
 ) -> Result<OrderMachinesReply, Status> {
     let (headers, _, request) = request.into_parts();
-    let (networks, limits) = (service.networks.clone(), service.limits.searched());
-    let found = service.pool.compute("OrderMachines", &headers, move |_, seat| {
+    let (networks, limits) = (service.resolver().networks.clone(), service.resolver().limits.searched());
+    let found = service.pool().compute("OrderMachines", &headers, move |_, seat| {
         let gone = || seat.is_over();
         let groups = request.groups.iter().enumerate().map(group).collect::<Result<Vec<Group>, _>>()?;
         let machines = Some(&request.nodes).filter(|nodes| !nodes.is_empty());

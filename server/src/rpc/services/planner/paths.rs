@@ -18,8 +18,8 @@ const LINK_BYTES: u64 = 1 << 10;
 /// Answers the call.
 pub(super) async fn paths(service: &PlannerService, request: Request<PathsRequest>) -> Result<PathsReply, Status> {
     let (headers, _, request) = request.into_parts();
-    let (networks, limits) = (service.networks.clone(), service.limits.searched());
-    let found = service.pool.compute("Paths", &headers, move |_, seat| {
+    let (networks, limits) = (service.resolver().networks.clone(), service.resolver().limits.searched());
+    let found = service.pool().compute("Paths", &headers, move |_, seat| {
         let forwarding = forwarding(request.forwarding)?;
         let gone = || seat.is_over();
         let (topology, warnings) = sources::read(&networks, request.topology.clone(), &limits, &gone)?;

@@ -15,6 +15,7 @@ use crate::jobs::computing::Seat;
 use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::deliver::Answer;
 use crate::rpc::shared::known_faults::AppliedFaults;
+use crate::rpc::shared::resolve::Resolved;
 
 /// Shortest time that is given to a search; with less, there is none.
 const SEARCH_MIN: Duration = Duration::from_millis(5);
@@ -34,7 +35,7 @@ pub(super) struct Session {
 impl Session {
     /// A call with these headers, which arrived then.
     pub(super) fn begun(service: &PlannerService, headers: MetadataMap, arrived: Instant) -> Self {
-        let end = arrived + service.deadlines.apply(&headers).work;
+        let end = arrived + service.deadlines().apply(&headers).work;
         Self { service: service.clone(), headers, end, applied: OnceLock::new() }
     }
 
@@ -52,10 +53,8 @@ impl Session {
         let mut request = Request::new(request);
         *request.metadata_mut() = self.headers.clone();
         request.set_timeout(limit.max(SEARCH_MIN));
-        if let Some(applied) = self.applied.get() {
-            request.extensions_mut().insert(applied.clone());
-        }
-        self.service.answer(request, Method::Plan).await.map(Answer::into_whole)
+        let resolved = Resolved { request, applied: self.applied.get().cloned().unwrap_or_default() };
+        self.service.admission.answer_resolved(resolved, Method::Plan).await.map(Answer::into_whole)
     }
 
     /// The same with a refusal that is one of many.
@@ -82,9 +81,9 @@ impl Session {
         limit: Duration,
         work: impl FnOnce(&Seat) -> Result<T, CallFailure> + Send + 'static,
     ) -> Result<T, CallFailure> {
-        let done = self.service.pool.computed(clock::now() + limit, move |_, seat| work(seat));
+        let done = self.service.pool().computed(clock::now() + limit, move |_, seat| work(seat));
         let late = || {
-            let deadline_ms = self.service.deadlines.apply(&self.headers).stated.as_millis();
+            let deadline_ms = self.service.deadlines().apply(&self.headers).stated.as_millis();
             Err(CallFailure::Late { deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX) })
         };
         done.await.unwrap_or_else(late)

@@ -20,7 +20,7 @@ use crate::jobs::questions::{Asked, weighing_bytes};
 use crate::jobs::slices::Part;
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::events::EventStream;
-use crate::rpc::shared::known_faults::AppliedFaults;
+use crate::rpc::shared::resolve::Resolved;
 use crate::rpc::shared::status::call_status;
 
 /// How long a slice is to take, so that workers share what there is to do, and repairs do not wait for long.
@@ -51,10 +51,10 @@ pub(super) async fn what_if(
     let missing = RequestError::Missing { field: "request", remedy: "name the network and the collective" };
     let inner = request.request.take().ok_or_else(|| refused(missing))?;
     let inner = Request::from_parts(headers, extensions, inner);
-    let (headers, extensions, inner) = service.resolve(inner, Method::WhatIf).await?.into_parts();
-    let applied = extensions.get::<AppliedFaults>().cloned();
-    let jobs = Arc::clone(&service.jobs);
-    let begun = service.pool.compute(Method::WhatIf.name(), &headers, move |_, seat| {
+    let Resolved { request: inner, applied } = service.admission.resolve(inner, Method::WhatIf).await?;
+    let (headers, _, inner) = inner.into_parts();
+    let jobs = Arc::clone(&service.admission.jobs);
+    let begun = service.pool().compute(Method::WhatIf.name(), &headers, move |_, seat| {
         let (kinds, remaining) = wire::what_may_fail(&request).map_err(PlanFailure::Request)?;
         let Decoded { order, terms, .. } = decode(inner, Method::WhatIf).map_err(PlanFailure::Request)?;
         require_plain(&order)?;
@@ -72,12 +72,9 @@ pub(super) async fn what_if(
         let left = vec![None; groups.len()];
         Ok((started, Weighing { sound, remaining, groups, at_once, left, asked }))
     });
-    let (mut started, weighing) = begun.await.map_err(|status| match &applied {
-        Some(applied) => applied.explain(&status),
-        None => status,
-    })?;
-    started.warnings.extend(applied.iter().flat_map(AppliedFaults::warnings));
-    let (terms, interval) = ((arrived, service.deadlines.apply(&headers)), service.progress_interval);
+    let (mut started, weighing) = begun.await.map_err(|status| applied.explain(&status))?;
+    started.warnings.extend(applied.warnings());
+    let (terms, interval) = ((arrived, service.deadlines().apply(&headers)), service.progress_interval);
     Ok(stream(Method::WhatIf.name(), terms, |events| weighing.report(started, events, interval)))
 }
 

@@ -19,8 +19,6 @@ use super::request::require_names;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::computing::Seat;
 use crate::rpc::shared::decode::{self, Method};
-use crate::rpc::shared::known_faults::{self, AppliedFaults};
-use crate::rpc::shared::sources;
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]
@@ -92,13 +90,11 @@ pub(super) async fn answer(
     wanted: JointWanted,
 ) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
     let mut first = wanted.request(0, wanted.topology.clone());
-    let service = session.service.clone();
+    let resolver = session.service.resolver().clone();
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
     let resolve = move |seat: &Seat| {
-        let gone = &|| seat.is_over();
-        first.topology = sources::resolve_parts(&service.networks, first.topology, &service.limits, gone)?;
-        let applied = known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
-        Ok((sources::resolve_id(&service.networks, first.topology)?, applied))
+        let applied = resolver.complete(&mut first, &|| seat.is_over())?;
+        Ok((first.topology, applied))
     };
     let (source, applied) = session.compute(session.left(), resolve).await?;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);
@@ -123,7 +119,7 @@ pub(super) async fn answer(
     let judged = session.compute(session.left(), move |seat| together(&contents, &|| seat.is_over())).await?;
     let times = items.first().and_then(|item| item.plan.as_ref()?.joint.as_ref()?.together.clone());
     let bundle = v1::JointBundle { items, times, ..judged };
-    let warnings = assumed.into_iter().chain(applied.iter().flat_map(AppliedFaults::warnings)).collect();
+    let warnings = assumed.into_iter().chain(applied.warnings()).collect();
     Ok(Ok(v1::PlanBundleReply { joint: Some(bundle), warnings, ..v1::PlanBundleReply::default() }))
 }
 

@@ -10,7 +10,6 @@ use canopy_wire::plan_header;
 
 use super::solve::Solved;
 use crate::rpc::services::planner::stream::{MESSAGE_BYTES, batches};
-use crate::rpc::shared::known_faults::AppliedFaults;
 
 /// What the groups reach.
 pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRates {
@@ -26,7 +25,7 @@ pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRa
         seconds_alone: of(|others| &others.alone),
         classes: (0..job.classes.len()).map(|class| class_rates(job, class, others)).collect(),
         lost_ranks: lost.collect(),
-        warnings: applied.iter().flat_map(AppliedFaults::warnings).collect(),
+        warnings: applied.warnings().collect(),
         levels: rates.levels.iter().map(level).collect(),
         orders: orders.iter().flat_map(|found| &found.orders).map(order).collect(),
         best_order: orders.as_ref().map_or(0, |found| u32::try_from(found.best).unwrap_or(u32::MAX)),

@@ -72,8 +72,8 @@ impl Following {
     }
 
     /// How often known faults have changed.
-    fn changes(&self) -> Option<u64> {
-        self.service.replanner.as_ref().map(|replanner| replanner.fault_logs().changes())
+    fn changes(&self) -> u64 {
+        self.service.resolver().replanner.fault_logs().changes()
     }
 
     /// Plans on the network as it is now, unless it is that of the last round; says whether it has planned.

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::failure::{CallFailure, GroupsFailure, PlanFailure};
 use crate::jobs::computing::Seat;
 use crate::rpc::services::planner::PlannerService;
-use crate::rpc::shared::known_faults::{self, AppliedFaults};
+use crate::rpc::shared::known_faults::AppliedFaults;
 use crate::rpc::shared::sources;
 
 /// The network of a job after the faults that are known.
@@ -29,7 +29,7 @@ pub(super) struct Network {
     /// The groups on its ranks before faults.
     job: Job,
     survivors: Vec<Rank>,
-    applied: Option<AppliedFaults>,
+    applied: AppliedFaults,
 }
 
 /// What was found of a job.
@@ -46,7 +46,7 @@ pub(super) struct Solved {
     /// Orders of the layout's dimensions, where others were looked at.
     pub(super) orders: Option<Orders>,
     /// Known faults that were applied.
-    pub(super) applied: Option<AppliedFaults>,
+    pub(super) applied: AppliedFaults,
 }
 
 /// Orders that were looked at.
@@ -64,13 +64,12 @@ type Gone<'a> = &'a (dyn Fn() -> bool + Sync);
 impl Network {
     /// Reads it, with the faults that are known now.
     pub(super) fn read(service: &PlannerService, asked: &Asked, gone: Gone<'_>) -> Result<Self, CallFailure> {
-        let PlannerService { networks, limits, replanner, .. } = service;
+        let resolver = service.resolver();
         let (topology, fault_policy) = (asked.topology.clone(), asked.fault_policy);
         let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
-        all.topology = sources::resolve_parts(networks, all.topology, limits, gone)?;
-        let applied = known_faults::apply(replanner.as_ref(), &mut all, limits)?;
-        let source = sources::resolve_id(networks, all.topology)?;
-        let (topology, faults) = sources::read_punctured(source.clone(), &limits.searched(), gone)?;
+        let applied = resolver.complete(&mut all, gone)?;
+        let source = all.topology;
+        let (topology, faults) = sources::read_punctured(source.clone(), &resolver.limits.searched(), gone)?;
         let rank_count = topology.rank_count();
         let job = asked.stated.on(rank_count).map_err(unplaced)?;
         let unmeant = |error| CallFailure::from(PlanFailure::from(PlanError::Fault(error)));

@@ -15,7 +15,7 @@ pub(super) fn event(event: Event) -> Parts {
 }
 
 /// What was found of a network.
-pub(super) fn tiers(network: &Network, applied: Option<&AppliedFaults>) -> MovingTiers {
+pub(super) fn tiers(network: &Network, applied: &AppliedFaults) -> MovingTiers {
     let Network { tiers, topology, lost, dead_nics } = network;
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     MovingTiers {
@@ -25,7 +25,7 @@ pub(super) fn tiers(network: &Network, applied: Option<&AppliedFaults>) -> Movin
         rails: tiers.fabric() == Fabric::Rails,
         lost_ranks: lost.clone(),
         dead_nics: dead_nics.clone(),
-        warnings: applied.into_iter().flat_map(AppliedFaults::warnings).collect(),
+        warnings: applied.warnings().collect(),
     }
 }
 

@@ -10,24 +10,23 @@ use canopy_topology::TopologyLimits;
 use super::describe;
 use crate::call;
 use crate::failure::{CallFailure, MovingFailure, PlanFailure};
-use crate::replan::Replanner;
 use crate::rpc::services::planner::PlannerService;
-use crate::rpc::shared::known_faults::{self, AppliedFaults};
+use crate::rpc::shared::known_faults::AppliedFaults;
 use crate::rpc::shared::parts::Parts;
+use crate::rpc::shared::resolve::Resolver;
 use crate::rpc::shared::sources::{self, Gone};
 use crate::rpc::shared::status::call_error;
 
 /// What a stream plans with.
 pub(super) struct Planning {
-    replanner: Option<Replanner>,
-    limits: TopologyLimits,
+    resolver: Resolver,
     /// The network as its caller stated it, with texts in place of names, and what becomes of known faults.
     stated: PlanRequest,
     /// What was known of faults when the network was last looked at.
     seen: Option<u64>,
     /// The network with the faults that are known.
     source: Option<TopologySource>,
-    applied: Option<AppliedFaults>,
+    applied: AppliedFaults,
     ranks: u32,
     network: Result<Network, OperationError>,
     any_routes: bool,
@@ -38,15 +37,14 @@ pub(super) struct Planning {
 impl Planning {
     /// Reads the network, which must be one of two tiers.
     pub(super) fn open(service: &PlannerService, asked: MovingNetwork, gone: Gone<'_>) -> Result<Self, CallFailure> {
-        let PlannerService { networks, limits, replanner, .. } = service;
-        let topology = sources::resolve(networks, asked.topology, limits, gone)?;
+        let resolver = service.resolver().clone();
+        let topology = sources::resolve(&resolver.networks, asked.topology, &resolver.limits, gone)?;
         let stated = PlanRequest { topology, fault_policy: asked.fault_policy, ..PlanRequest::default() };
-        let seen = replanner.as_ref().map(|replanner| replanner.fault_logs().changes());
-        let (source, applied) = with_faults(replanner.as_ref(), &stated, limits)?;
-        let (ranks, network) = recognised(source.clone(), limits, gone)?;
+        let seen = Some(resolver.replanner.fault_logs().changes());
+        let (source, applied) = with_faults(&resolver, &stated, gone)?;
+        let (ranks, network) = recognised(source.clone(), &resolver.limits, gone)?;
         Ok(Self {
-            replanner: replanner.clone(),
-            limits: *limits,
+            resolver,
             stated,
             seen,
             source,
@@ -67,7 +65,7 @@ impl Planning {
     pub(super) fn tiers(&self) -> Result<Parts, CallFailure> {
         let network = self.network.as_ref();
         let network = network.map_err(|error| CallFailure::Broken { what: error.message.clone() })?;
-        Ok(describe::event(Event::Tiers(describe::tiers(network, self.applied.as_ref()))))
+        Ok(describe::event(Event::Tiers(describe::tiers(network, &self.applied))))
     }
 
     /// What is to be sent for a matrix: the network, if faults have changed it, and the plan or why there is none.
@@ -103,12 +101,11 @@ impl Planning {
 
     /// Looks at the network again if other faults are known than before; whether it is another one.
     fn look_again(&mut self, gone: Gone<'_>) -> bool {
-        let Some(replanner) = &self.replanner else { return false };
-        let changes = replanner.fault_logs().changes();
+        let changes = self.resolver.replanner.fault_logs().changes();
         if self.seen.replace(changes) == Some(changes) {
             return false;
         }
-        let source = match with_faults(Some(replanner), &self.stated, &self.limits) {
+        let source = match with_faults(&self.resolver, &self.stated, gone) {
             Ok((source, _)) if source == self.source && self.network.is_ok() => return false,
             Ok((source, applied)) => {
                 self.applied = applied;
@@ -122,7 +119,7 @@ impl Planning {
         };
         self.state = None;
         self.source.clone_from(&source);
-        let found = recognised(source, &self.limits, gone);
+        let found = recognised(source, &self.resolver.limits, gone);
         self.network = found.map(|(_, network)| network).map_err(|failure| call_error(&failure));
         true
     }
@@ -153,12 +150,12 @@ impl Planning {
 
 /// The network with the faults that are known of it, and what is said of them.
 fn with_faults(
-    replanner: Option<&Replanner>,
+    resolver: &Resolver,
     stated: &PlanRequest,
-    limits: &TopologyLimits,
-) -> Result<(Option<TopologySource>, Option<AppliedFaults>), CallFailure> {
+    gone: Gone<'_>,
+) -> Result<(Option<TopologySource>, AppliedFaults), CallFailure> {
     let mut all = stated.clone();
-    let applied = known_faults::apply(replanner, &mut all, limits)?;
+    let applied = resolver.complete(&mut all, gone)?;
     Ok((all.topology, applied))
 }
 
