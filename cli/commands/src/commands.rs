@@ -258,6 +258,71 @@ mod tests {
         }
     }
 
+    /// Each option of a command and of those below it that is not heeded, because the one that it needs is refused by a third.
+    fn dropped(command: &clap::Command, way: &str) -> Vec<String> {
+        let mut dropped: Vec<String> = command
+            .get_subcommands()
+            .filter(|sub| sub.get_name() != "help")
+            .flat_map(|sub| dropped(sub, &format!("{way} {}", sub.get_name())))
+            .collect();
+        // Nothing here is about the form of a value.
+        let any_value = |arg: clap::Arg| {
+            let takes_values = arg.get_action().takes_values();
+            if takes_values { arg.value_parser(clap::value_parser!(std::ffi::OsString)) } else { arg }
+        };
+        let command = command.clone().no_binary_name(true).mut_args(any_value);
+        let written = |arg: &clap::Arg| match (arg.get_long(), arg.get_short()) {
+            (Some(long), _) if arg.get_action().takes_values() => format!("--{long}=x"),
+            (Some(long), _) => format!("--{long}"),
+            (None, Some(short)) => format!("-{short}"),
+            (None, None) => "x".to_owned(),
+        };
+        let parsed = |args: &[&clap::Arg]| command.clone().try_get_matches_from(args.iter().map(|arg| written(arg)));
+        // For each requirement, the options one of which meets it.
+        let missing = |args: &[&clap::Arg]| -> Vec<Vec<&clap::Arg>> {
+            let Err(error) = parsed(args) else { return Vec::new() };
+            let named = error.get(clap::error::ContextKind::InvalidArg);
+            let Some(clap::error::ContextValue::Strings(named)) = named else { return Vec::new() };
+            let is_missing = error.kind() == clap::error::ErrorKind::MissingRequiredArgument;
+            let of = |named: &String| {
+                command.get_arguments().filter(|arg| named.contains(&arg.to_string())).collect::<Vec<_>>()
+            };
+            named.iter().filter(|_| is_missing).map(of).collect()
+        };
+        let needed: Vec<&clap::Arg> = missing(&[]).into_iter().flatten().collect();
+        let refuses = |one: &clap::Arg, other: &clap::Arg| {
+            command.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == other.get_id())
+        };
+        let is_given = |arg: &clap::Arg| needed.iter().any(|given| given.get_id() == arg.get_id());
+        for option in command.get_opts().filter(|option| !is_given(option)) {
+            let wanted = missing(&[needed.as_slice(), &[option]].concat());
+            let third = |other: &&clap::Arg| {
+                let stops = |wanted: &&clap::Arg| refuses(wanted, other) || refuses(other, wanted);
+                wanted.iter().flatten().any(stops) && !wanted.iter().flatten().any(|wanted| wanted == other)
+            };
+            for other in command.get_opts().filter(third) {
+                let mut given = [needed.as_slice(), &[option, other]].concat();
+                // The third may need others in turn.
+                while let Some(&more) = missing(&given).first().and_then(|others| others.first()) {
+                    given.push(more);
+                }
+                let is_met = |wanted: &Vec<&clap::Arg>| wanted.iter().any(|wanted| given.contains(wanted));
+                if !wanted.iter().all(is_met) && parsed(&given).is_ok() {
+                    dropped.push(format!("{way}: {option} beside {other}"));
+                }
+            }
+        }
+        dropped
+    }
+
+    #[test]
+    fn no_option_is_dropped_because_the_one_that_it_needs_is_refused() {
+        let mut command = command();
+        command.build();
+        let dropped = dropped(&command, "canopy");
+        assert!(dropped.is_empty(), "let these refuse each other: {dropped:#?}");
+    }
+
     /// A lean build describes them without having them.
     #[test]
     fn commands_that_are_handed_over_are_described_as_they_describe_themselves() {

@@ -125,6 +125,10 @@ struct FolderCommand {
     about: &'static str,
     /// Id of the option that it cannot do without.
     needs: &'static str,
+    /// Ids of options of its own.
+    takes: &'static [&'static str],
+    /// Ids of options that it refuses, besides those of one plan.
+    refuses: &'static [&'static str],
     examples: &'static str,
 }
 
@@ -133,6 +137,8 @@ const FOLDERS: [FolderCommand; 2] = [
         name: "bundle",
         about: "Make a folder of plans by message size, each for the sizes at which it is fastest",
         needs: "sizes",
+        takes: &["communicator", "strict", "margin", "alpha"],
+        refuses: &["joint", "max_layers"],
         examples: "\
 Examples:
   canopy plan bundle dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB..1GiB --format msccl-xml -o plans
@@ -142,14 +148,16 @@ Examples:
         name: "joint",
         about: "Make a folder of plans for collectives that run at the same time, so that they share the network",
         needs: "joint",
+        takes: &["published"],
+        refuses: &["sizes", "collective", "root", "placement", "in_place", "out_of_place"],
         examples: "\
 Examples:
   canopy plan joint mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans",
     },
 ];
 
-/// Options of one plan alone.
-const OF_ONE: [&str; 16] = [
+/// Options of one plan alone: folders of plans refuse them.
+const OF_ONE: [&str; 15] = [
     "size",
     "algorithm",
     "trees",
@@ -162,39 +170,55 @@ const OF_ONE: [&str; 16] = [
     "root_policy",
     "on_miss",
     "ranks",
+    "transit",
     "shares",
     "blocks",
-    "max_layers",
-    "transit",
 ];
-/// Options of bundles alone, and of joint plans alone.
-const OF_BUNDLE: [&str; 5] = ["sizes", "communicator", "strict", "margin", "alpha"];
-const OF_JOINT: [&str; 2] = ["joint", "published"];
-/// Options of calls that joint plans state in their own way.
-const OF_CALL: [&str; 3] = ["collective", "root", "placement"];
 
-/// A command of `plan` whose help has the options that it takes.
-fn folder(FolderCommand { name, about, needs, examples }: FolderCommand) -> Command {
-    let hidden = match name {
-        "bundle" => [OF_ONE.as_slice(), &OF_JOINT].concat(),
-        _ => [OF_ONE.as_slice(), &OF_CALL, &OF_BUNDLE].concat(),
-    };
-    PlanArgs::augment_args(Command::new(name))
-        .about(about)
-        .after_help(examples)
-        .mut_arg("output", |arg| arg.help("Folder to write"))
-        .mut_arg(needs, |arg| arg.required(true))
-        .mut_args(|arg| if hidden.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
+impl FolderCommand {
+    /// Whether an option is its own.
+    fn has(&self, id: &str) -> bool {
+        self.needs == id || self.takes.contains(&id)
+    }
+
+    /// Ids of the options that it refuses. Those that need an option of another folder are among them: the parser does not ask for
+    /// what is refused.
+    fn refused(&self) -> impl Iterator<Item = &'static str> {
+        let others = FOLDERS.iter().filter(|other| other.name != self.name).flat_map(|other| other.takes);
+        OF_ONE.iter().chain(self.refuses).chain(others).copied()
+    }
+
+    /// Its help has the options that it takes.
+    fn command(self) -> Command {
+        let hidden: Vec<&str> = self.refused().collect();
+        arguments(Command::new(self.name))
+            .about(self.about)
+            .after_help(self.examples)
+            .mut_arg("output", |arg| arg.help("Folder to write").value_name("FOLDER"))
+            .mut_arg(self.needs, |arg| arg.required(true))
+            .mut_args(|arg| if hidden.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
+    }
+}
+
+/// Gives a command the arguments of all three.
+fn arguments(command: Command) -> Command {
+    PlanArgs::augment_args(command).mut_args(|arg| {
+        let is_of = |folder: &&FolderCommand| folder.has(arg.get_id().as_str());
+        match FOLDERS.iter().find(is_of) {
+            Some(folder) => arg.conflicts_with_all(folder.refused()),
+            None => arg,
+        }
+    })
 }
 
 impl clap::Args for PlanCommand {
     fn augment_args(command: Command) -> Command {
-        let others = [OF_BUNDLE.as_slice(), &OF_JOINT].concat();
-        PlanArgs::augment_args(command)
+        let is_of_folders = |id: &str| FOLDERS.iter().any(|folder| folder.has(id));
+        arguments(command)
             .about("Make a plan and write its file")
             .after_help(EXAMPLES)
-            .mut_args(|arg| if others.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
-            .subcommands(FOLDERS.map(folder))
+            .mut_args(|arg| if is_of_folders(arg.get_id().as_str()) { arg.hide(true) } else { arg })
+            .subcommands(FOLDERS.map(FolderCommand::command))
             .subcommand_negates_reqs(true)
             .disable_help_subcommand(true)
     }
@@ -246,5 +270,62 @@ pub(crate) async fn run(PlanCommand(args): PlanCommand) -> Result<(), Failure> {
         joint::run(common, joint).await
     } else {
         one::run(common, one::Asked { call, algorithm, limits, on_miss, memory }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Args as _;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// Options that one folder or both refuse, as they are written.
+    const REFUSED: [&str; 22] = [
+        "--size=1MiB",
+        "--algorithm=ring",
+        "--trees=2",
+        "--chunks=2",
+        "--max-chunks=2",
+        "--max-depth=2",
+        "--tolerance=1/10",
+        "--seed=3",
+        "--form=trees",
+        "--root-policy=spread",
+        "--on-miss=fallback",
+        "--ranks=0-1",
+        "--shares=1,2",
+        "--sizes=1KiB..1MiB",
+        "--collective=allgather",
+        "--root=1",
+        "--in-place",
+        "--out-of-place",
+        "--max-layers=2",
+        "--joint=a=all:allgather",
+        "--published=ring",
+        "--strict",
+    ];
+
+    #[test]
+    fn folders_refuse_what_their_help_hides() {
+        let plan = PlanCommand::augment_args(Command::new("plan"));
+        let given = [("bundle", "--sizes=1KiB..1MiB"), ("joint", "--joint=a=all:allgather")];
+        for (name, needed) in given {
+            let command = plan.find_subcommand(name).expect("a command of plan");
+            let hidden = |option: &str| {
+                let long = option.trim_start_matches("--").split('=').next();
+                let arg = command.get_arguments().find(|arg| arg.get_long() == long);
+                arg.expect("an option").is_hide_set()
+            };
+            for option in REFUSED.into_iter().filter(|option| hidden(option)) {
+                let parsed = plan.clone().try_get_matches_from(["plan", name, "ring:4", needed, option]);
+                assert_eq!(
+                    parsed.expect_err(option).kind(),
+                    ErrorKind::ArgumentConflict,
+                    "canopy plan {name} {option}"
+                );
+            }
+            assert!(hidden("--seed=3") && !hidden("--output"));
+        }
     }
 }

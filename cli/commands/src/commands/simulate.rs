@@ -47,6 +47,9 @@ use crate::stored_plan::{Wanted, plan_bytes};
 /// Most work for a size of one plan.
 const WORK_MAX: u64 = 2_000_000_000;
 
+/// Options of one plan: sweeps refuse them.
+const OF_ONE: [&str; 6] = ["algorithm", "topology", "links", "critical_path", "published", "chunks"];
+
 /// How long a plan takes for given message sizes: time, algbw, busbw and part of the bound
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -90,7 +93,7 @@ pub(crate) struct SimulateArgs {
     )]
     algorithm: Algorithm,
     /// Compare algorithms: which is fastest for which sizes, and where one overtakes another
-    #[arg(long, requires = "collective", conflicts_with_all = ["algorithm", "topology", "links", "critical_path"])]
+    #[arg(long, requires = "collective", conflicts_with_all = OF_ONE)]
     sweep: bool,
     /// Which to compare, such as kautz,forest,ring [default: with --sweep all for the collective that need no long search]
     #[arg(
@@ -103,16 +106,23 @@ pub(crate) struct SimulateArgs {
     )]
     algorithms: Vec<Algorithm>,
     /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21 [default: 2.30; on machines of AMD rccl-2.21]
-    #[arg(long, value_name = "VERSION", requires = "sweep", value_parser = str::parse::<Version>)]
+    #[arg(long, value_name = "VERSION", requires = "sweep", conflicts_with_all = OF_ONE, value_parser = str::parse::<Version>)]
     nccl: Option<Version>,
     /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
-    #[arg(long, requires = "sweep")]
+    #[arg(long, requires = "sweep", conflicts_with_all = OF_ONE)]
     collnet: bool,
     /// Beside the plan, the baselines that TACOS is published with, with all their messages: hop by hop, in turn on each link, even where a rank has the chunk already. Their plans, direct-xy and ring-xy, leave such messages out
-    #[arg(long, value_enum, value_name = "B,...", value_delimiter = ',', requires = "collective", conflicts_with_all = ["sweep", "topology"])]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "B,...",
+        value_delimiter = ',',
+        requires = "collective",
+        conflicts_with = "topology"
+    )]
     published: Vec<Baseline>,
     /// Chunks of a share, in a plan in steps and in --published [default: the planner's choice, 1]
-    #[arg(long, value_name = "C", requires = "collective", conflicts_with = "sweep")]
+    #[arg(long, value_name = "C", requires = "collective")]
     chunks: Option<NonZeroU64>,
     /// Simulate an iteration of training or of an application: computations and collectives on a time line, from a file in YAML or a rank's Chakra trace (.et)
     #[arg(
@@ -120,6 +130,7 @@ pub(crate) struct SimulateArgs {
         value_name = "FILE",
         conflicts_with_all = [
             "collective", "root", "sweep", "topology", "size", "sizes", "links", "critical_path", "plot", "nccl", "collnet",
+            "published", "chunks",
         ],
     )]
     workload: Option<PathBuf>,

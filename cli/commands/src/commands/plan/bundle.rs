@@ -30,12 +30,7 @@ use manifest::Manifest;
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
     /// Make a folder of plans, each for the message sizes at which it is fastest, from the first size to the last
-    #[arg(
-        long,
-        value_name = "FROM..TO",
-        conflicts_with_all = ["size", "algorithm", "trees", "chunks", "max_chunks", "max_depth", "tolerance", "seed", "form",
-            "root_policy", "on_miss", "ranks", "shares", "blocks", "max_layers"]
-    )]
+    #[arg(long, value_name = "FROM..TO")]
     sizes: Option<Sizes>,
     /// Ranks of a communicator of the job, such as tp0=0-7, in their order; may be repeated [default: one of all ranks]
     #[arg(long, value_name = "NAME=RANKS", requires = "sizes", value_parser = communicator)]

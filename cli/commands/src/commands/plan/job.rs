@@ -82,7 +82,7 @@ pub(crate) struct PlanJobArgs {
     #[arg(long, conflicts_with = "deadline")]
     follow: bool,
     /// With --follow, end after this many times
-    #[arg(long, value_name = "COUNT", requires = "follow")]
+    #[arg(long, value_name = "COUNT", requires = "follow", conflicts_with = "deadline")]
     rounds: Option<u64>,
     /// Longest time, such as 30s; a third of it is for the search for the joint optimum
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "10m")]

@@ -37,17 +37,10 @@ pub(super) struct JointArgs {
     /// A collective that runs at the same time as others, such as up=0-17:allgather:18MiB or down=18-35:broadcast@35:1MiB/2: its
     /// name, ranks (or all), what it does with the root's number in T, size (1GiB) and chunks of a share (1); may be repeated. Makes a folder
     /// with a plan for each, in steps in none of which two use the same link
-    #[arg(
-        long,
-        value_name = "NAME=RANKS:C[@ROOT][:SIZE][/CHUNKS]",
-        value_parser = joint_collective,
-        conflicts_with_all = ["sizes", "collective", "root", "size", "algorithm", "trees", "chunks", "max_chunks", "max_depth",
-            "tolerance", "form", "root_policy", "on_miss", "ranks", "transit", "shares", "blocks", "placement", "in_place",
-            "out_of_place"]
-    )]
+    #[arg(long, value_name = "NAME=RANKS:C[@ROOT][:SIZE][/CHUNKS]", value_parser = joint_collective)]
     joint: Vec<JointCollective>,
     /// Beside the plans, what the baselines of TACOS take for all these collectives at once, as of `canopy simulate --published`: hop by hop, in turn on each link, those of the first collective first
-    #[arg(long, value_enum, value_name = "B,...", value_delimiter = ',', requires = "joint", conflicts_with_all = ["sizes", "collective"])]
+    #[arg(long, value_enum, value_name = "B,...", value_delimiter = ',', requires = "joint")]
     published: Vec<Baseline>,
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_order::{Group, Report, report};
+use clap::ArgGroup;
 use serde::Serialize;
 
 use crate::args;
@@ -43,6 +44,7 @@ Examples:
   canopy tools order job.yaml --to nodes -o hosts    # one line for each machine: torchrun --node-rank is the line, from 0
   eval \"$(canopy tools order job.yaml --host $(hostname -s))\" && torchrun --nnodes $NNODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR train.py
   canopy tools order job.yaml --to configmap -o order.yaml && kubectl apply -f order.yaml    # host -> node rank, for pods by spec.nodeName")]
+#[command(group = ArgGroup::new("written").args(["to", "host"]))]
 pub(crate) struct OrderArgs {
     /// Generator expression or file; ranks must name their hosts or boxes
     #[arg(value_name = "T")]
@@ -61,10 +63,10 @@ pub(crate) struct OrderArgs {
     #[arg(long, value_name = "KIND", value_enum, requires = "output")]
     to: Option<HostFile>,
     /// File to write, or `-` for standard output
-    #[arg(short, long, value_name = "FILE", requires = "to")]
+    #[arg(short, long, value_name = "FILE", requires = "written")]
     output: Option<Destination>,
     /// Print what torchrun needs on this machine: NODE_RANK, MASTER_ADDR and NNODES
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["to", "json"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
     host: Option<String>,
     /// Longest time to look for an order, such as 5s
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = args::duration)]
