@@ -258,7 +258,8 @@ mod tests {
         }
     }
 
-    /// Each option of a command and of those below it that is not heeded, because the one that it needs is refused by a third.
+    /// Options of a command, and of those below it, that are not heeded: a third refuses the one that they need, so that
+    /// the parser does not ask for it.
     fn dropped(command: &clap::Command, way: &str) -> Vec<String> {
         let mut dropped: Vec<String> = command
             .get_subcommands()

@@ -181,8 +181,8 @@ impl FolderCommand {
         self.needs == id || self.takes.contains(&id)
     }
 
-    /// Ids of the options that it refuses. Those that need an option of another folder are among them: the parser does not ask for
-    /// what is refused.
+    /// Ids of the options that it refuses. Those that need an option of another folder are among them: the parser does
+    /// not ask for what is refused.
     fn refused(&self) -> impl Iterator<Item = &'static str> {
         let others = FOLDERS.iter().filter(|other| other.name != self.name).flat_map(|other| other.takes);
         OF_ONE.iter().chain(self.refuses).chain(others).copied()

@@ -1,5 +1,5 @@
-//! Completes requests for plans on their way in: the rates of the site, the texts of stored networks and of parts of clusters, and
-//! known faults are put into them. From here on a request says all it means, whatever becomes of these.
+//! Completes requests for plans on their way in: the rates of the site, the texts of stored networks and of parts of
+//! clusters, and known faults are put into them. From here on a request says all it means, whatever becomes of these.
 
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{FaultPolicy, PlanRequest, Priority};
@@ -91,7 +91,7 @@ fn is_stored(request: &PlanRequest) -> bool {
     matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_)))
 }
 
-/// What is to be learned from other servers before a request is looked at here. None: nothing that matters, or it is
+/// The matter to learn from other servers before a request is looked at here; `None` if nothing matters, or it is
 /// learned where its network is read from the store.
 fn matter(request: &PlanRequest, is_lookup: bool) -> Option<Matter> {
     if is_stored(request) {
@@ -109,8 +109,8 @@ fn matter(request: &PlanRequest, is_lookup: bool) -> Option<Matter> {
 /// Longest text of a network, in bytes, whose faults are found without leaving the thread of the call.
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
-/// Whether [`known_faults::apply`] takes neither the disk nor time: no faults count, or the network was read before, all of its
-/// ranks take part, and no faults of a machine or a cluster have to be looked at.
+/// Whether [`known_faults::apply`] takes neither the disk nor time: no faults count, or the network was read before, all
+/// of its ranks take part, and no faults of a machine or a cluster have to be looked at.
 fn are_at_hand(replanner: &Replanner, request: &PlanRequest) -> bool {
     if request.fault_policy == i32::from(FaultPolicy::Ignore) || !replanner.fault_logs().any_counts() {
         return true;
