@@ -7,6 +7,10 @@ pub(crate) use canopy_plan::chain as words;
 
 use crate::messages;
 
+/// How to get the program that has all commands and a server in it.
+pub(crate) const GET_TOOLS: &str =
+    "install the package canopy-tools, or build it: cargo build --release -p canopy-tools";
+
 /// Exit status of an interrupted process, as shells report SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -93,7 +97,7 @@ impl Failure {
                 ExitCode::from(told.class.exit_status())
             }
             Self::NoServer => Self::input(self.sentence())
-                .help("add `--server ADDR` or set CANOPY_SERVER, or install the package canopy-tools")
+                .help(format!("add `--server ADDR` or set CANOPY_SERVER; or {GET_TOOLS}"))
                 .report(),
             Self::Interrupted => {
                 messages::write("interrupted");

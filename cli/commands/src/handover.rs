@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, GET_TOOLS};
 use crate::input;
 
 /// The program that has all commands.
@@ -77,8 +77,7 @@ pub(crate) fn to_tools() -> Failure {
 }
 
 fn not_installed(name: &str) -> Failure {
-    Failure::input(format!("`canopy {name}` is part of {PROGRAM}, which is not installed"))
-        .help(format!("install the package {PROGRAM}, or build it: cargo build --release -p {PROGRAM}"))
+    Failure::input(format!("`canopy {name}` is part of {PROGRAM}, which is not installed")).help(GET_TOOLS)
 }
 
 /// Runs this command line in `canopy-tools`, in place of this process: comes back only with the reason why it does not run, and
@@ -96,6 +95,11 @@ fn run_instead() -> Option<Failure> {
     }
     let error = command.exec();
     Some(Failure::fault(format!("cannot run {}: {error}", program.display())))
+}
+
+/// Whether commands that this program is built without run all the same.
+pub(crate) fn has_all() -> bool {
+    cfg!(all(feature = "tools", feature = "embedded")) || is_possible()
 }
 
 /// Whether there is a program to hand over to.

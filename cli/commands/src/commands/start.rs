@@ -13,7 +13,8 @@ use super::order_gain::{OrderGain, gain_of};
 use super::simulate::stock::{GAIN_LEAST, gain_least};
 use crate::args;
 use crate::clock::Deadline;
-use crate::exit::Failure;
+use crate::exit::{Failure, GET_TOOLS};
+use crate::handover;
 use crate::input;
 use crate::material::Material;
 use crate::output::{TopologySummary, print_json};
@@ -294,6 +295,9 @@ fn readable(args: &StartArgs, summary: &StartSummary, seen: &Seen, topology: &To
         "measure    mpirun -np {ranks} {program} -b 1M -e 4G -f 4 > runs.txt    # nccl-tests, before and after"
     ));
     lines.push(format!("calibrate  canopy tools calibrate {name} runs.txt -o calibration.yaml, then canopy start {name} --calibration calibration.yaml"));
+    if !handover::has_all() {
+        lines.push(format!("needs      canopy-tools for these commands: {GET_TOOLS}"));
+    }
     lines.join("\n")
 }
 
