@@ -78,7 +78,7 @@ impl PlannerService {
         }
     }
 
-    /// Computes stored plans and networks for its calls.
+    /// Threads and places for the work of its calls.
     const fn pool(&self) -> &CallPool {
         &self.admission.pool
     }

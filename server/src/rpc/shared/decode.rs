@@ -8,6 +8,7 @@ use canopy_wire::{Priority, RequestError};
 
 use crate::jobs::job::{Goal, Terms, Worker};
 use crate::jobs::stand_in::OnMiss;
+use crate::rpc::shared::known_faults;
 
 const PRIORITIES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
 const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
@@ -66,6 +67,8 @@ impl Method {
 /// Reads a request.
 pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded, RequestError> {
     let terms = terms(&request, method)?;
+    // What it makes of known faults is done by now, but for leases.
+    known_faults::policy(request.fault_policy)?;
     if !request.request_id.is_empty() && method != Method::Prefetch {
         return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
     }

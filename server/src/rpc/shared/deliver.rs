@@ -52,7 +52,7 @@ pub(in crate::rpc) struct Read {
     pub(in crate::rpc) call: CallTerms,
     pub(in crate::rpc) order: Order,
     pub(in crate::rpc) terms: Terms,
-    /// What its job is for.
+    /// Purpose of its job.
     pub(in crate::rpc) goal: Goal,
 }
 

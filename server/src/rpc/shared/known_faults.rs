@@ -59,7 +59,7 @@ impl AppliedFaults {
 }
 
 /// What a request makes of the faults that the server knows.
-fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
+pub(in crate::rpc) fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
     let known = "FAULT_POLICY_APPLY or FAULT_POLICY_IGNORE";
     match FaultPolicy::try_from(number) {
         Ok(FaultPolicy::Unspecified | FaultPolicy::Apply) => Ok(FaultPolicy::Apply),

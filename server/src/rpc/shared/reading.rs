@@ -22,7 +22,7 @@ use crate::tenant::{Admitted, IsolatedTenant, Viewer};
 #[derive(Clone)]
 pub(crate) struct Reader {
     pub(in crate::rpc) deadlines: DeadlinePolicy,
-    /// Tenants whose plans nobody else gets.
+    /// Isolated tenants: their plans are given to no other.
     pub(in crate::rpc) isolated: Arc<[IsolatedTenant]>,
     /// Knows who has leases.
     pub(in crate::rpc) replanner: Replanner,

@@ -23,7 +23,7 @@ pub(crate) struct Resolver {
     pub(in crate::rpc) networks: StoredNetworks,
     /// Has the book of faults.
     pub(in crate::rpc) replanner: Replanner,
-    /// What a topology may be like.
+    /// Limits of topologies.
     pub(in crate::rpc) limits: TopologyLimits,
 }
 

@@ -74,7 +74,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "HOST[=ADDRESS][:RANKS],...", value_parser = HostList::read, conflicts_with = "ranks")]
     hosts: Option<HostList>,
     /// What starts a program on a host: ssh, srun, mpirun, or a command in which {host} is the host
-    #[arg(long, value_name = "COMMAND", default_value = "ssh", value_parser = Launcher::read, requires = "hosts", conflicts_with = "ranks")]
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        default_value = "ssh",
+        value_parser = Launcher::read,
+        requires = "hosts",
+        conflicts_with = "ranks"
+    )]
     launcher: Launcher,
     /// canopy on the hosts [default: the path of this one]
     #[arg(long, value_name = "PATH", value_parser = program_path, requires = "hosts", conflicts_with = "ranks")]
