@@ -49,11 +49,12 @@ why_not() {
     esac
 }
 
-# Prints what a task must have to use the plans of a folder, if they are for the ranks of this step.
+# Prints what a task must have to use the plans of a folder, if they are for the ranks of this step. Ranks that have
+# plans wait for ever for ranks that have none, so that a node which is busy has long to look.
 variables() {
-    set -- --format slurm-task-prolog --dir "$1" --deadline 1s
+    set -- --format slurm-task-prolog --dir "$1" --deadline 10s
     case ${SLURM_DISTRIBUTION:-block} in arbitrary*) set -- "$@" --nodes-file="$SLURM_HOSTFILE" ;; esac
-    timeout -k 1 2 "$canopy" env "$@"
+    timeout -k 1 12 "$canopy" env "$@"
 }
 
 exec 3>&1
