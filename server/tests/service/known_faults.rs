@@ -10,7 +10,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, BoundReply, BundleCommunicator, ClearFaultsRequest, Collective, CollectiveSpec, FaultPolicy,
     JointCollective, Lease, ListTopologiesRequest, OutputFormat, OutputSpec, PlanBundleRequest, PlanReply, PlanRequest,
-    Punctured, ReplanStage, TopologySource, WaitOperationRequest,
+    Punctured, ReplanStage, TopologySource, WaitOperationRequest, WhatIfRequest,
 };
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -204,6 +204,32 @@ async fn a_lease_is_refused_where_known_faults_leave_no_plan_and_cannot_ignore_t
     assert!(refused.message().contains("2 known faults: link:0=1, link:3=4"), "{}", refused.message());
     let refused = acquire(&server, "job", vec![ignoring(request("ring:6"))]).await.unwrap_err();
     assert_eq!(refused.get_error_details().error_info().unwrap().reason, "LEASE_INVALID");
+    server.stop().await;
+}
+
+/// A value that a later version knows must not be taken for the default, whichever call it came in.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_takes_an_unknown_fault_policy_for_the_default() {
+    let server = start().await;
+    let wrong = || PlanRequest { fault_policy: 77, ..request("ring:6") };
+    let mut client = server.client();
+    let refused = [
+        ("plan", client.plan(wrong()).await.err()),
+        ("stream", client.plan_stream(wrong()).await.err()),
+        ("lookup", client.lookup_plan(wrong()).await.err()),
+        ("prefetch", client.prefetch(wrong()).await.err()),
+        ("bound", client.bound(wrong()).await.err()),
+        ("what if", client.what_if(WhatIfRequest { request: Some(wrong()), ..WhatIfRequest::default() }).await.err()),
+        ("lease", acquire(&server, "job", vec![wrong()]).await.err()),
+    ];
+    for (call, refused) in refused {
+        let refused = refused.unwrap_or_else(|| panic!("{call} took it"));
+        assert_eq!(refused.code(), Code::InvalidArgument, "{call}: {refused:?}");
+        let details = refused.get_error_details();
+        assert_eq!(details.error_info().unwrap().reason, "ENUM_VALUE_UNKNOWN", "{call}");
+        let field = &details.bad_request().unwrap().field_violations[0].field;
+        assert!(field.ends_with("fault_policy"), "{call}: {field}");
+    }
     server.stop().await;
 }
 
