@@ -6,13 +6,18 @@
 //! The crate does not know calls, connections or other servers.
 
 pub mod asked;
+pub mod bundle;
+mod error;
 mod folder;
 mod limits;
 mod machine;
+mod network;
 mod planning;
 mod turns;
 
+pub use error::ServiceError;
 pub use folder::{NoHome, SocketPath, data_dir_default, socket_path};
 pub use limits::{Limits, LimitsError};
 pub use machine::Memory;
-pub use planning::{Answer, NOT_STORED, Outcome, PlanService, ServerReason, ServiceError, not_stored};
+pub use network::{STACK_BYTES, on_a_deep_stack, read_punctured};
+pub use planning::{Answer, NOT_STORED, Outcome, PlanService, ServerReason, not_stored};

@@ -21,10 +21,11 @@ use canopy_store::{Durability, Lookup, Opened, RecordOptions, Records, Space, St
 use canopy_synth::Stop;
 use canopy_topology::Topology;
 use canopy_wire as wire;
-use canopy_wire::{RequestError, StoredPlan};
+use canopy_wire::StoredPlan;
 use parking_lot::Mutex;
 
 use crate::asked;
+use crate::error::ServiceError;
 use crate::limits::Limits;
 use crate::turns::{PAUSE, Turn};
 
@@ -39,11 +40,11 @@ pub struct PlanService {
     planner: Planner,
 }
 
-/// The end of a request.
+/// The end of a request that is answered with a `T`.
 #[derive(Debug)]
-pub enum Outcome {
-    /// Its plan.
-    Answered(Box<Answer>),
+pub enum Outcome<T> {
+    /// The answer.
+    Answered(T),
     /// A server has to answer it.
     NeedsServer(ServerReason),
 }
@@ -76,31 +77,6 @@ pub struct Answer {
     pub puncture: Option<Arc<Puncture>>,
 }
 
-/// Why there is no plan.
-#[derive(Debug, thiserror::Error)]
-pub enum ServiceError {
-    /// The request is invalid.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    /// The planner has none.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The folder cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// It needs too much memory.
-    #[error(
-        "this needs about {needed} bytes of memory, over the limit of {limit}; use a smaller network, fewer groups or \
-         fewer outputs, or raise `job_memory_bytes`"
-    )]
-    Memory {
-        /// Estimate in bytes.
-        needed: u64,
-        /// Limit in bytes.
-        limit: u64,
-    },
-}
-
 impl PlanService {
     /// Planning with this data folder, which is made when it is first needed.
     pub fn new(folder: &Path, limits: Limits) -> Self {
@@ -112,11 +88,16 @@ impl PlanService {
     /// # Errors
     /// [`StoreError::InUse`] when another process has the folder open: ask its server, or try again soon. Otherwise the
     /// reason why there is no plan; [`PlanError::Stopped`] soon after `stop` is requested.
-    pub fn plan(&self, request: v1::PlanRequest, stop: &dyn Stop, watch: &dyn Watch) -> Result<Outcome, ServiceError> {
-        if let Some(reason) = needs_server(&request) {
+    pub fn plan(
+        &self,
+        request: v1::PlanRequest,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Outcome<Box<Answer>>, ServiceError> {
+        if let Some(reason) = stated_reason(&request) {
             return Ok(Outcome::NeedsServer(reason));
         }
-        let ignores_faults = request.fault_policy == i32::from(v1::FaultPolicy::Ignore);
+        let ignores_faults = ignores_faults(&request);
         let request = wire::plan_request(request)?;
         let started = clock::now();
         let prepared = self.planner.prepare(&request, stop)?;
@@ -126,7 +107,7 @@ impl PlanService {
         let canonical_ms = clock::millis_since(started);
         let case = Case { request: &request, prepared: &prepared, stop, watch, canonical_ms };
         let opened = open_store(&self.folder)?;
-        if !ignores_faults && !opened.space(Space::Faults).keys(None, 1)?.is_empty() {
+        if !ignores_faults && has_faults(&opened)? {
             return Ok(Outcome::NeedsServer(ServerReason::KnownFaults));
         }
         if let Some(answer) = self.known(&case, &opened)? {
@@ -144,6 +125,23 @@ impl PlanService {
         }
         let shelf = Shelf { service: self, kept, found: Mutex::default() };
         Ok(Outcome::Answered(Box::new(self.searched(&case, shelf)?)))
+    }
+
+    /// The limits of planning.
+    pub(crate) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The reason why a server has to answer a request, if one has to.
+    ///
+    /// # Errors
+    /// The folder cannot be opened.
+    pub(crate) fn needs_server(&self, request: &v1::PlanRequest) -> Result<Option<ServerReason>, ServiceError> {
+        if let Some(reason) = stated_reason(request) {
+            return Ok(Some(reason));
+        }
+        let is_around_faults = !ignores_faults(request) && has_faults(&open_store(&self.folder)?)?;
+        Ok(is_around_faults.then_some(ServerReason::KnownFaults))
     }
 
     /// The plan as far as it needs no search.
@@ -213,7 +211,7 @@ impl PlanService {
 }
 
 /// The reason why a server has to answer, as far as the request alone says it.
-fn needs_server(request: &v1::PlanRequest) -> Option<ServerReason> {
+fn stated_reason(request: &v1::PlanRequest) -> Option<ServerReason> {
     let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
     let base = match source {
         Some(Source::Punctured(punctured)) => punctured.base.as_ref().and_then(|base| base.source.as_ref()),
@@ -223,6 +221,16 @@ fn needs_server(request: &v1::PlanRequest) -> Option<ServerReason> {
         return Some(ServerReason::StoredNetwork);
     }
     request.quality.is_some().then_some(ServerReason::Fallback)
+}
+
+/// Whether a request is to be planned as if nothing was broken.
+fn ignores_faults(request: &v1::PlanRequest) -> bool {
+    request.fault_policy == i32::from(v1::FaultPolicy::Ignore)
+}
+
+/// Whether the folder knows of any faults.
+fn has_faults(opened: &Opened) -> Result<bool, StoreError> {
+    Ok(!opened.space(Space::Faults).keys(None, 1)?.is_empty())
 }
 
 /// The stored plan. A record that cannot be read costs a search, not the answer.

@@ -218,6 +218,19 @@ pub fn require_few_faults(found: usize) -> Result<(), RequestError> {
     Err(RequestError::TooMany { field, found, limit })
 }
 
+/// Reads what a request makes of the faults that a server knows.
+///
+/// # Errors
+/// A number that this version does not know.
+pub fn fault_policy(number: i32) -> Result<v1::FaultPolicy, RequestError> {
+    let known = "FAULT_POLICY_APPLY or FAULT_POLICY_IGNORE";
+    match v1::FaultPolicy::try_from(number) {
+        Ok(v1::FaultPolicy::Unspecified | v1::FaultPolicy::Apply) => Ok(v1::FaultPolicy::Apply),
+        Ok(v1::FaultPolicy::Ignore) => Ok(v1::FaultPolicy::Ignore),
+        Err(_) => Err(RequestError::UnknownValue { field: "fault_policy".to_owned(), number, known }),
+    }
+}
+
 /// Reads the source of a network. Reported faults have already replaced `include_reported`.
 ///
 /// # Errors

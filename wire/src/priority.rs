@@ -2,6 +2,11 @@
 
 use canopy_proto::v1;
 
+use crate::refused::RequestError;
+
+/// The names on the wire.
+const NAMES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
+
 /// Priority of a waiting job, in ascending order: the last one goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
@@ -47,5 +52,17 @@ impl Priority {
     /// The priority of this number on the wire; `None` for an unspecified or unknown number.
     pub fn of_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|priority| priority.number() == number)
+    }
+
+    /// Reads the priority of a request; `None` if it states none.
+    ///
+    /// # Errors
+    /// A number that this version does not know.
+    pub fn stated(number: i32) -> Result<Option<Self>, RequestError> {
+        if number == i32::from(v1::Priority::Unspecified) {
+            return Ok(None);
+        }
+        let unknown = || RequestError::UnknownValue { field: "priority".to_owned(), number, known: NAMES };
+        Self::of_number(number).map(Some).ok_or_else(unknown)
     }
 }

@@ -1,17 +1,13 @@
 //! Refusals of plans that are made in this process: callers are told what a server would tell them.
 
 use canopy_client::{ClientError, Refusal as Told};
-use canopy_planner::{PlanError, chain};
-use canopy_wire::{Refusal, RequestError, in_short, plan_refusal, request_refusal};
+use canopy_planner::chain;
+use canopy_service::ServiceError;
+use canopy_wire::{Refusal, in_short};
 
-/// Tells why a request is not planned.
-pub(crate) fn of_plan(error: &PlanError) -> ClientError {
-    in_words(&plan_refusal(error), &chain(error))
-}
-
-/// Tells why a request is refused for its form.
-pub(crate) fn of_request(error: &RequestError) -> ClientError {
-    in_words(&request_refusal(error), &chain(error))
+/// Tells why there is no plan.
+pub(crate) fn told(error: &ServiceError) -> ClientError {
+    in_words(&error.refusal(), &chain(error))
 }
 
 /// Tells a refusal in these words, as a client reads it from a server's status.
@@ -26,9 +22,10 @@ pub(crate) fn in_words(refusal: &Refusal, words: &str) -> ClientError {
 #[cfg(test)]
 mod tests {
     use canopy_client::ErrorClass;
-    use canopy_planner::Parts;
+    use canopy_planner::{Parts, PlanError};
     use canopy_synth::{BoundError, LimitsError, SynthesisError};
     use canopy_topology::TopologyError;
+    use canopy_wire::RequestError;
 
     use super::*;
 
@@ -57,16 +54,16 @@ mod tests {
     fn a_refusal_names_who_has_to_act_and_where() {
         let size = RequestError::Size { found: 0, limit: 9 };
         let words = size.to_string();
-        check(of_request(&size), ErrorClass::Input, "SIZE_INVALID", &[("size_bytes_max", &words)]);
-        let trees = PlanError::Synthesis(SynthesisError::NoTrees);
-        check(of_plan(&trees), ErrorClass::Infeasible, "FORM_INFEASIBLE", &[("form", &trees.to_string())]);
+        check(told(&size.into()), ErrorClass::Input, "SIZE_INVALID", &[("size_bytes_max", &words)]);
+        let trees = ServiceError::Plan(PlanError::Synthesis(SynthesisError::NoTrees));
+        check(told(&trees), ErrorClass::Infeasible, "FORM_INFEASIBLE", &[("form", &trees.to_string())]);
         let large = TopologyError::TooLarge { what: "nodes", found: "9".to_owned(), limit: 8 };
         let field = large.field().map_or("topology.inline".to_owned(), |field| format!("topology.inline.{field}"));
         let words = large.to_string();
-        check(of_plan(&PlanError::Inline(large)), ErrorClass::Input, "TOPOLOGY_TOO_LARGE", &[(&field, &words)]);
-        let rejected = PlanError::Rejected { check: "load", problem: "secret detail".to_owned() };
-        check(of_plan(&rejected), ErrorClass::Fault, "VERIFIER_REJECTED", &[]);
-        assert!(!refusal(of_plan(&rejected)).message.contains("secret"));
+        check(told(&PlanError::Inline(large).into()), ErrorClass::Input, "TOPOLOGY_TOO_LARGE", &[(&field, &words)]);
+        let rejected = PlanError::Rejected { check: "load", problem: "secret detail".to_owned() }.into();
+        check(told(&rejected), ErrorClass::Fault, "VERIFIER_REJECTED", &[]);
+        assert!(!refusal(told(&rejected)).message.contains("secret"));
     }
 
     #[test]
@@ -75,7 +72,7 @@ mod tests {
         let apart = PlanError::Apart { failure: Box::new(disconnected()), parts };
         let words = apart.to_string();
         let violations = [("rank 0 to rank 1", words.as_str()), ("component 0", "a"), ("component 1", "b, c")];
-        check(of_plan(&apart), ErrorClass::Infeasible, "TOPOLOGY_DISCONNECTED", &violations);
+        check(told(&apart.into()), ErrorClass::Infeasible, "TOPOLOGY_DISCONNECTED", &violations);
     }
 
     #[test]
@@ -85,13 +82,13 @@ mod tests {
         let joint = PlanError::InJoint { position: 2, failure };
         let words = joint.to_string();
         let violations = [("joint_collectives[2].max_chunks", words.as_str())];
-        check(of_plan(&joint), ErrorClass::Input, "LIMITS_CONTRADICT", &violations);
+        check(told(&joint.into()), ErrorClass::Input, "LIMITS_CONTRADICT", &violations);
     }
 
     #[test]
     fn a_very_long_message_is_cut() {
         let long = TopologyError::UnknownNode { position: 0, end: "from", id: "x".repeat(100_000) };
-        let found = refusal(of_plan(&PlanError::Document(long.into())));
+        let found = refusal(told(&PlanError::Document(long.into()).into()));
         assert_eq!(found.message.chars().count(), 1500);
         assert_eq!(found.violations[0].1, found.message);
     }

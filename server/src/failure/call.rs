@@ -7,6 +7,7 @@ use canopy_direct::multiport::MultiPathError;
 use canopy_order::OrderError;
 use canopy_plan::{NoSuchRank, RankFileError};
 use canopy_planner::{SimulationError, chain};
+use canopy_service::ServiceError;
 use canopy_topology::Slot;
 use canopy_wire::Code;
 
@@ -207,4 +208,17 @@ fn place(slot: &Option<Slot>) -> String {
 fn kind(profile: &str, instances: u32) -> String {
     let profile = if profile.is_empty() { String::new() } else { format!(" for profile `{profile}`") };
     if instances > 0 { format!("{profile} with {instances} instances") } else { profile }
+}
+
+impl From<ServiceError> for CallFailure {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::Request(error) => PlanFailure::Request(error).into(),
+            ServiceError::Plan(error) => PlanFailure::from(error).into(),
+            ServiceError::Store(error) => error.into(),
+            ServiceError::Memory { needed, limit } => PlanFailure::JobMemory { needed, limit }.into(),
+            ServiceError::Late => PlanFailure::Stopped.into(),
+            ServiceError::Broken { what } => Self::Broken { what },
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod answers;
 mod archives;
 #[path = "../common/bare.rs"]
 mod bare;
+mod bundles_here;
 mod cached;
 mod candidates;
 mod clusters;

@@ -75,10 +75,17 @@ pub(crate) const LAYERS: [(&str, &[&str]); 34] = [
     (
         "service",
         &[
+            "canopy-baselines",
+            "canopy-bundle",
+            "canopy-canonical",
+            "canopy-faults",
             "canopy-import",
             "canopy-plan",
             "canopy-planner",
             "canopy-proto",
+            "canopy-schedule",
+            "canopy-simulate",
+            "canopy-stock",
             "canopy-store",
             "canopy-synth",
             "canopy-topology",

@@ -8,9 +8,7 @@ use canopy_wire::{Priority, RequestError};
 
 use crate::jobs::job::{Goal, Terms, Worker};
 use crate::jobs::stand_in::OnMiss;
-use crate::rpc::shared::known_faults;
 
-const PRIORITIES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
 const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 
 /// A request: what to plan, and what of it is good enough.
@@ -68,7 +66,7 @@ impl Method {
 pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded, RequestError> {
     let terms = terms(&request, method)?;
     // What it makes of known faults is done by now, but for leases.
-    known_faults::policy(request.fault_policy)?;
+    wire::fault_policy(request.fault_policy)?;
     if !request.request_id.is_empty() && method != Method::Prefetch {
         return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
     }
@@ -78,17 +76,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
 }
 
 fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestError> {
-    let stated = match v1::Priority::try_from(request.priority) {
-        Ok(v1::Priority::Unspecified) => None,
-        Ok(v1::Priority::Prefetch) => Some(Priority::Prefetch),
-        Ok(v1::Priority::Interactive) => Some(Priority::Interactive),
-        Ok(v1::Priority::JobStart) => Some(Priority::JobStart),
-        Ok(v1::Priority::Repair) => Some(Priority::Repair),
-        Err(_) => {
-            let (field, number) = ("priority".to_owned(), request.priority);
-            return Err(RequestError::UnknownValue { field, number, known: PRIORITIES });
-        }
-    };
+    let stated = Priority::stated(request.priority)?;
     let worker = Worker::Planner;
     match method {
         Method::Plan | Method::PlanStream => {

@@ -58,16 +58,6 @@ impl AppliedFaults {
     }
 }
 
-/// What a request makes of the faults that the server knows.
-pub(in crate::rpc) fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
-    let known = "FAULT_POLICY_APPLY or FAULT_POLICY_IGNORE";
-    match FaultPolicy::try_from(number) {
-        Ok(FaultPolicy::Unspecified | FaultPolicy::Apply) => Ok(FaultPolicy::Apply),
-        Ok(FaultPolicy::Ignore) => Ok(FaultPolicy::Ignore),
-        Err(_) => Err(RequestError::UnknownValue { field: "fault_policy".to_owned(), number, known }),
-    }
-}
-
 /// Makes a request name the faults that are known of its network, unless it says that they are to be ignored. What is wrong with
 /// its topology is left for others to refuse.
 pub(in crate::rpc) fn apply(
@@ -75,7 +65,7 @@ pub(in crate::rpc) fn apply(
     request: &mut PlanRequest,
     limits: &TopologyLimits,
 ) -> Result<AppliedFaults, CallFailure> {
-    let policy = policy(request.fault_policy).map_err(PlanFailure::Request)?;
+    let policy = wire::fault_policy(request.fault_policy).map_err(PlanFailure::Request)?;
     let include_reported = match request.topology.as_mut().and_then(|topology| topology.source.as_mut()) {
         Some(Source::Punctured(punctured)) => std::mem::take(&mut punctured.include_reported),
         _ => false,

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use canopy_faults::Directory;
-use canopy_planner::{PlanError, PlanKey};
+use canopy_planner::PlanKey;
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{DocumentFormat, TopologySource};
-use canopy_topology::{Fault, SiteRates, Topology, TopologyLimits};
+use canopy_topology::{SiteRates, Topology, TopologyLimits};
 use canopy_wire as wire;
-use canopy_wire::{Sourced, sourced, topology_input};
+use canopy_wire::topology_input;
 use prost::Message as _;
 
 use crate::clock;
@@ -196,19 +195,6 @@ pub(in crate::rpc) fn read(
     let input = topology_input(resolve(networks, source, limits, gone)?).map_err(PlanFailure::Request)?;
     let (topology, warnings) = read_deeply(&input, limits, gone)?;
     Ok((topology, wire::warnings(&warnings)))
-}
-
-/// Reads the healthy network of a source whose ids are resolved, and what its faults mean there.
-pub(in crate::rpc) fn read_punctured(
-    source: Option<TopologySource>,
-    limits: &TopologyLimits,
-    gone: Gone<'_>,
-) -> Result<(Topology, Vec<Fault>), CallFailure> {
-    let Sourced { topology, faults } = sourced(source).map_err(PlanFailure::Request)?;
-    let (topology, _) = read_deeply(&topology, limits, gone)?;
-    let faults =
-        Directory::new(&topology).resolve(&faults).map_err(PlanError::FaultMeaning).map_err(PlanFailure::from)?;
-    Ok((topology, faults))
 }
 
 pub(in crate::rpc) fn unknown(name: &str) -> CallFailure {

@@ -9,12 +9,11 @@ use canopy_plan::Format;
 use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
 use canopy_schedule::CollectiveKind;
 
-use super::folder::{self, Fetch, NewFolder};
+use super::folder::{self, Fetch, Files, NewFolder};
 use super::loader::LOADER;
 use super::{CallArgs, Common};
 use crate::args::{self, MemoryArgs};
 use crate::calibration;
-use crate::connection::Connection;
 use crate::exit::Failure;
 use crate::known_faults::say_warning;
 use crate::messages::{say, warn};
@@ -73,7 +72,7 @@ pub(super) async fn run(
     let folder = NewFolder::prepare(output)?;
     let in_words = |error| in_users_words(error, &common.topology);
     let format = (common.file.profile != Some(RuntimeProfile::Nccl)).then(|| common.file.format().name());
-    let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, format, folder).await;
+    let write = async |files: Files<'_>, reply: &PlanBundleReply| write(files, reply, format, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     reply.warnings.iter().for_each(say_warning);
     manifest.items.iter().for_each(say_item);
@@ -146,7 +145,7 @@ fn bundle_request(
 
 /// Fetches the files, compares them with what was said of them, and puts the folder into place.
 async fn write(
-    connection: &Connection,
+    files: Files<'_>,
     reply: &PlanBundleReply,
     format: Option<&'static str>,
     folder: NewFolder,
@@ -155,7 +154,7 @@ async fn write(
     if !reply.tuner_csv.is_empty() {
         folder.write("tuner.csv", reply.tuner_csv.as_bytes())?;
     }
-    let mut fetch = Fetch::new(connection, &folder);
+    let mut fetch = Fetch::new(files, &folder);
     for file in reply.items.iter().flat_map(|item| &item.files) {
         fetch.file(&file.path, &file.plan, &file.artifact.clone().unwrap_or_default()).await?;
     }

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
-use canopy_proto::v1::{self, PlanBundleReply, PlanBundleRequest};
+use canopy_proto::v1::{self, PlanBundleReply, PlanBundleRequest, Progress};
+use canopy_service::bundle::{Bundled, Contents};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -14,7 +15,9 @@ use super::Common;
 use crate::clock::{self, Deadline};
 use crate::connection::{Connection, Session};
 use crate::exit::Failure;
+use crate::local;
 use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, GROUPS_KIND, JOINT_KIND, MANIFEST};
+use crate::progress::ProgressLine;
 use crate::stored_plan::file_name;
 use crate::whole_file::cannot_write;
 
@@ -123,37 +126,67 @@ pub(super) async fn made<T>(
     common: &Common,
     request: &PlanBundleRequest,
     in_users_words: impl FnOnce(ClientError) -> ClientError,
-    write: impl AsyncFnOnce(&Connection, &PlanBundleReply) -> Result<T, Failure>,
+    write: impl AsyncFnOnce(Files<'_>, &PlanBundleReply) -> Result<T, Failure>,
 ) -> Result<(PlanBundleReply, T), Failure> {
+    if let Some(folder) = common.server.folder()? {
+        let line = ProgressLine::start();
+        let said = &mut |progress: &Progress| line.progress(progress);
+        let bundled = local::plan_bundle(&folder, request, common.deadline, said).await;
+        drop(line);
+        match bundled {
+            Ok(Some(bundled)) => {
+                let Bundled { reply, files } = *bundled;
+                let written = write(Files::Here(files), &reply).await?;
+                return Ok((reply, written));
+            }
+            Ok(None) => {}
+            Err(error) => return Err(error.told(in_users_words)),
+        }
+    }
     let mut session = Session::open(&common.server).await?;
     let calls =
         async |connection: &Connection, left| Ok(connection.shared().plan_bundle(request.clone(), left).await?);
     let made = match session.ask(Deadline::after(common.deadline), calls).await {
-        Ok(reply) => write(session.connection(), &reply).await.map(|written| (reply, written)),
+        Ok(reply) => write(Files::Server(session.connection()), &reply).await.map(|written| (reply, written)),
         Err(error) => Err(error.told(in_users_words)),
     };
     session.close().await;
     made
 }
 
+/// Where the content of files is.
+pub(super) enum Files<'a> {
+    /// At a server.
+    Server(&'a Connection),
+    /// In this process.
+    Here(Contents),
+}
+
 /// Brings files into a folder.
 pub(super) struct Fetch<'a> {
-    connection: &'a Connection,
+    files: Files<'a>,
     folder: &'a NewFolder,
     retries: Retries,
 }
 
 impl<'a> Fetch<'a> {
-    pub(super) fn new(connection: &'a Connection, folder: &'a NewFolder) -> Self {
-        Self { connection, folder, retries: Retries::new(RetryPolicy::STANDARD, clock::jitter()) }
+    pub(super) fn new(files: Files<'a>, folder: &'a NewFolder) -> Self {
+        Self { files, folder, retries: Retries::new(RetryPolicy::STANDARD, clock::jitter()) }
     }
 
     /// Brings a file of a plan, which must be the one that was described.
     pub(super) async fn file(&mut self, path: &str, plan: &str, artifact: &v1::Artifact) -> Result<(), Failure> {
+        let connection = match &self.files {
+            Files::Server(connection) => connection,
+            Files::Here(files) => {
+                let missing = || Failure::fault(format!("{path} was not kept when its plan was made"));
+                return self.folder.write(path, files.of(plan, artifact).ok_or_else(missing)?);
+            }
+        };
         let name = file_name(plan, artifact);
         let mut content = self.folder.file(path)?;
         let mut put = |data: &[u8]| content.write_all(data);
-        let found = self.connection.shared().download(&name, None, &mut self.retries, &mut put).await?;
+        let found = connection.shared().download(&name, None, &mut self.retries, &mut put).await?;
         if found.sha256 != artifact.sha256 {
             let what = format!("{path} is not the file that the bundle was checked with");
             return Err(Failure::fault(what).help("ask for the bundle again"));

@@ -13,7 +13,7 @@ use canopy_plan::Format;
 use canopy_proto::v1::{GroupsProgress, GroupsStage, OutputFormat, OutputSpec, PlanGroupsRequest};
 
 use super::file::FileArgs;
-use super::folder::{Fetch, NewFolder};
+use super::folder::{Fetch, Files, NewFolder};
 use crate::args;
 use crate::clock::Deadline;
 use crate::connection::{Connection, ServerArgs, Session};
@@ -202,7 +202,7 @@ async fn write(
     planned: &PlannedGroups,
     folder: &NewFolder,
 ) -> Result<Vec<PlannedGroup>, Failure> {
-    let mut fetch = Fetch::new(connection, folder);
+    let mut fetch = Fetch::new(Files::Server(connection), folder);
     let mut groups = Vec::with_capacity(planned.plans.len());
     for group in &planned.plans {
         let plan = group.plan.as_ref().ok_or_else(|| request::missing("a plan"))?;

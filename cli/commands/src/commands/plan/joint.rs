@@ -14,10 +14,9 @@ use canopy_wire::format_of_wire;
 use super::super::simulate::published::Baseline;
 use super::Common;
 use super::bundle::communicator;
-use super::folder::{self, Fetch, NewFolder};
+use super::folder::{self, Fetch, Files, NewFolder};
 use crate::args::{self, size_bytes};
 use crate::around;
-use crate::connection::Connection;
 use crate::exit::Failure;
 use crate::known_faults::{say_warning, worth_saying};
 use crate::messages::{say, warn};
@@ -101,7 +100,7 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
     let request = joint_request(&common, joint)?;
     let folder = NewFolder::prepare(output)?;
     let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
-    let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, folder).await;
+    let write = async |files: Files<'_>, reply: &PlanBundleReply| write(files, reply, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     worth_saying(&reply.warnings, common.file.format() != Format::Json).for_each(say_warning);
     let items = reply.joint.iter().flat_map(|joint| &joint.items);
@@ -131,11 +130,11 @@ fn joint_request(common: &Common, joint: JointArgs) -> Result<PlanBundleRequest,
 }
 
 /// Fetches the files and puts the folder into place.
-async fn write(connection: &Connection, reply: &PlanBundleReply, folder: NewFolder) -> Result<Manifest, Failure> {
+async fn write(files: Files<'_>, reply: &PlanBundleReply, folder: NewFolder) -> Result<Manifest, Failure> {
     let missing = || request::missing("the plans in common");
     let joint = reply.joint.as_ref().ok_or_else(missing)?;
     let mut manifest = Manifest::of(joint)?;
-    let mut fetch = Fetch::new(connection, &folder);
+    let mut fetch = Fetch::new(files, &folder);
     for (item, described) in joint.items.iter().zip(&mut manifest.plans) {
         let plan = item.plan.as_ref().ok_or_else(missing)?;
         for artifact in &plan.artifacts {

@@ -1,60 +1,25 @@
-//! `PlanBundle`: the plans of a job for its communicators, collectives and sizes, made by the calls that everybody makes.
-//!
-//! | step | where |
-//! |---|---|
-//! | what is asked for | `request` |
-//! | which ranks communicators have, and on which devices | `seats` |
-//! | the communicators' networks, and which of them the runtime cannot tell apart | `network` |
-//! | why items have no file | `refusals` |
-//! | several plans for each item, and at which sizes each is fastest | `candidates`, `compare` |
-//! | an item on its way | `item` |
-//! | as many files as the runtime reads, each a plan of its own | here |
-//! | the finished folder, run through the rules of its runtime | `folder` |
-//! | plans that run at the same time, which are another kind of bundle | `joint` |
-//!
-//! An item that fails does not keep the others back, and none takes the time that those after it need.
+//! `PlanBundle`: a bundle whose plans are made by the calls that everybody makes.
 
-mod advice;
-mod candidates;
-mod compare;
-mod folder;
-mod item;
-mod joint;
-mod network;
-mod refusals;
-mod request;
-mod seats;
-
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use canopy_bundle::{Ladder, PlanRange, Runtime, Standing, fit, standings};
+use canopy_planner::PlanError;
 use canopy_proto::v1;
-use canopy_wire as wire;
-use tonic::{Code, Request, Status};
+use canopy_service::ServiceError;
+use canopy_service::bundle::{PlanMaker, Work, plan_bundle as answer};
+use canopy_topology::TopologyLimits;
+use canopy_training::job::Room as _;
+use tonic::{Request, Status};
 
-use self::compare::Comparison;
-use self::folder::{MadeFile, audited, env};
-use self::item::{Item, gather_assumed, state_rank_maps, unserved_operators};
-use self::joint::JointWanted;
-use self::network::{Party, parties};
-use self::refusals::{ambiguous, broken, inherit, mixed_sizes, unnamed};
-use self::request::Wanted;
-use self::seats::{Seat, seats};
 use super::PlannerService;
-use super::session::{Session, refusal};
+use super::session::Session;
 use crate::clock;
-use crate::failure::{CallFailure, PlanFailure};
-use crate::rpc::shared::status::call_status;
-use crate::rpc::shared::{call_pool, sources};
+use crate::failure::CallFailure;
+use crate::rpc::shared::call_pool;
+use crate::rpc::shared::status::{call_error, call_status, error_of};
 
 /// The name of the method.
 const METHOD: &str = "PlanBundle";
-/// Bytes that comparing plans takes for each byte of their files, roughly.
-const COMPARED_FACTOR: u64 = 32;
-/// Each search but the first has at most this part of an item's time.
-const OTHERS_PART: u32 = 16;
 
 /// Answers a call within its deadline.
 pub(super) async fn plan_bundle(
@@ -64,288 +29,85 @@ pub(super) async fn plan_bundle(
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
     let session = Session::begun(service, headers, arrived);
-    let answer = session.any(request).await;
-    call_pool::log(METHOD, arrived, answer.as_ref().err());
-    answer.unwrap_or_else(|failure| Err(call_status(&failure)))
+    let answer = answer(&session, request).await;
+    let failure = match &answer {
+        Err(Failure::Call(failure)) => Some(failure),
+        Ok(_) | Err(Failure::Refused(_)) => None,
+    };
+    call_pool::log(METHOD, arrived, failure);
+    answer.map_err(|failure| match failure {
+        Failure::Refused(status) => status,
+        Failure::Call(failure) => call_status(&failure),
+    })
 }
 
-impl Session {
-    /// Answers a request of either kind. A plan that is refused, where all are needed, has said so in the log by itself.
-    async fn any(&self, request: v1::PlanBundleRequest) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
-        match request.joint {
-            true => joint::answer(self, JointWanted::read(request).map_err(PlanFailure::Request)?).await,
-            false => self.answer(Wanted::read(request).map_err(PlanFailure::Request)?).await.map(Ok),
-        }
+/// Why there is no bundle, or no plan for one.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// A plan was refused, which has said so in the log by itself.
+    Refused(Status),
+    /// The call has failed.
+    Call(CallFailure),
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        Self::Call(error.into())
+    }
+}
+
+impl From<CallFailure> for Failure {
+    fn from(failure: CallFailure) -> Self {
+        Self::Call(failure)
+    }
+}
+
+impl PlanMaker for Session {
+    type Failure = Failure;
+
+    fn limits(&self) -> TopologyLimits {
+        self.service.resolver().limits
     }
 
-    async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, CallFailure> {
-        let (topology, fault_policy, placement) =
-            (wanted.topology.take(), wanted.fault_policy, wanted.placement.take());
-        let (resolver, communicators) = (self.service.resolver().clone(), wanted.communicators.clone());
-        // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults meanwhile.
-        let (source, seats, parties, applied) = self
-            .compute(self.left(), move |seat| {
-                let stop = &|| seat.is_over();
-                let slots = placement.as_ref().map(wire::slots).transpose().map_err(PlanFailure::Request)?;
-                let mut all = v1::PlanRequest { topology, fault_policy, placement, ..v1::PlanRequest::default() };
-                let applied = resolver.complete(&mut all, stop)?;
-                let source = all.topology;
-                let (topology, faults) = sources::read_punctured(source.clone(), &resolver.limits.searched(), stop)?;
-                let seats = seats(&topology, &communicators, slots.as_deref()).map_err(PlanFailure::from)?;
-                let parties = parties(&topology, &faults, &seats, stop)?;
-                Ok((source, seats, parties, applied))
-            })
-            .await?;
-        let applied = self.applied.get_or_init(|| applied);
-        let mut reply = v1::PlanBundleReply {
-            profile: wanted.runtime.name().to_owned(),
-            model: Some(wanted.model().on_the_wire()),
-            ..v1::PlanBundleReply::default()
-        };
-        reply.warnings.extend(applied.warnings());
-        let mut items = self.items(&wanted, (&seats, &parties), &source, &mut reply.warnings);
-        if wanted.runtime == Runtime::Nccl {
-            advice::advise(&parties, wanted.sizes, items, &mut reply);
-            return Ok(reply);
-        }
-        self.compare_all(&wanted, &mut items).await;
-        let ladders: Vec<Ladder> = items.iter().map(|item| item.ladder().cloned().unwrap_or_default()).collect();
-        let files_max = wanted.runtime.rules().map_or(0, |rules| rules.files_max);
-        let steps = fit(&ladders, files_max);
-        for (position, step) in steps.into_iter().enumerate() {
-            self.make_files(&wanted, &mut items, position, step, files_max).await;
-        }
-        self.hand_over(&wanted, &parties, &mut items).await?;
-        inherit(&mut items);
-        gather_assumed(&mut items, &mut reply.warnings);
-        state_rank_maps(&mut items, &parties);
-        let paths: Vec<String> =
-            items.iter().flat_map(|item| &item.reply.files).map(|file| file.path.clone()).collect();
-        if !paths.is_empty() {
-            reply.env = env(wanted.runtime, &paths);
-        }
-        reply.items = items.into_iter().map(|item| item.reply).collect();
-        Ok(reply)
+    fn left(&self) -> Duration {
+        Self::left(self)
     }
 
-    /// The items of a request, with what is known of them before anything is planned.
-    fn items(
-        &self,
-        wanted: &Wanted,
-        (seats, parties): (&[Seat], &[Party]),
-        source: &Option<v1::TopologySource>,
-        warnings: &mut Vec<v1::Warning>,
-    ) -> Vec<Item> {
-        let known: Vec<_> = parties.iter().map(Party::communicator).collect();
-        let standings = standings(wanted.runtime, &known);
-        let mixed = mixed_sizes(wanted.runtime, parties);
-        let mut items = Vec::new();
-        for (party, (standing, communicator)) in standings.iter().zip(&wanted.communicators).enumerate() {
-            let name_of = |other: usize| wanted.communicators.get(other).map_or("", |other| other.name.as_str());
-            let mut served_by = String::new();
-            let mut failure = mixed.clone();
-            match *standing {
-                _ if failure.is_some() => {}
-                Standing::Own { is_contested } if is_contested && wanted.strict => {
-                    let text = format!(
-                        "{} also gives the files of `{}` to communicators on other wiring",
-                        wanted.runtime, communicator.name
-                    );
-                    failure = Some(ambiguous(text));
-                }
-                Standing::Own { .. } => {}
-                Standing::Shared { with } => name_of(with).clone_into(&mut served_by),
-                Standing::Ambiguous { with } => {
-                    let text = format!(
-                        "{} cannot tell `{}` from `{}`, which is on other wiring: its files are correct there, but made for the other",
-                        wanted.runtime,
-                        communicator.name,
-                        name_of(with)
-                    );
-                    if wanted.strict {
-                        failure = Some(ambiguous(text));
-                    } else {
-                        name_of(with).clone_into(&mut served_by);
-                        warnings.push(v1::Warning { code: "AMBIGUOUS_BUNDLE".to_owned(), text });
-                    }
-                }
-            }
-            let lost = parties.get(party).and_then(|party| party.failure.clone());
-            let seat = seats.get(party);
-            let ranks = seat.filter(|_| !communicator.ranks.is_empty()).map_or(&[][..], |seat| &seat.members);
-            for (kind, base) in wanted.requests(ranks, source) {
-                let (collective, in_place) = (base.collective, base.in_place.unwrap_or_default());
-                let reply = v1::BundleItem {
-                    communicator: communicator.name.clone(),
-                    collective,
-                    ranks: parties.get(party).map_or(0, |party| party.ranks),
-                    in_place,
-                    served_by: served_by.clone(),
-                    error: failure.clone().or_else(|| lost.clone()).or_else(|| unnamed(wanted.runtime, kind)),
-                    ranks_per_node: parties.get(party).and_then(|party| party.ranks_per_node),
-                    ..v1::BundleItem::default()
-                };
-                let candidates = match wanted.runtime {
-                    Runtime::Nccl => Vec::new(),
-                    _ => candidates::of(kind, parties.get(party).map_or(&[], |party| party.family)),
-                };
-                let places = seat.and_then(|seat| seat.places.clone());
-                items.push(Item { reply, base, places, party, kind, candidates, compared: None, files: Vec::new() });
-            }
-        }
-        warnings.extend(unserved_operators(&items));
-        items
-    }
-
-    /// Has the plans of all items made and compared, each within its share of the first two thirds of the time.
-    async fn compare_all(&self, wanted: &Wanted, items: &mut [Item]) {
-        let mut open = items.iter().filter(|item| item.is_own()).count();
-        let end = clock::now() + self.left() * 2 / 3;
-        for item in items.iter_mut().filter(|item| item.is_own()) {
-            let left = end.saturating_duration_since(clock::now());
-            self.compare(wanted, item, left / u32::try_from(open).unwrap_or(u32::MAX).max(1)).await;
-            open -= 1;
-        }
-    }
-
-    /// Has the plans of one item made and compared.
-    async fn compare(&self, wanted: &Wanted, item: &mut Item, limit: Duration) {
-        let end = clock::now() + limit;
-        let left = || end.saturating_duration_since(clock::now());
-        let mut plans: Vec<(usize, Bytes)> = Vec::new();
-        let mut is_cut = false;
-        for (position, candidate) in item.candidates.iter().enumerate() {
-            let mut described = v1::BundleCandidate { name: candidate.name.to_owned(), ..Default::default() };
-            let json = v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..Default::default() };
-            // What is compared must be what the runtime has room for.
-            let outputs = vec![json, wanted.output.clone()];
-            let request = candidate.on(v1::PlanRequest { outputs, ..item.request() });
-            // What comes first may take half of what there is, each of the others a little: the simulation needs its part.
-            let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
-            match self.plan(request, search).await {
-                Ok(v1::PlanReply { plan: Some(plan), .. }) => {
-                    described.algorithm = plan.algorithm;
-                    plans.extend(plan.artifacts.into_iter().next().and_then(|file| Some((position, file.content?))));
-                }
-                Ok(_) => described.error = Some(broken("the reply has no plan")),
-                Err(error) => {
-                    is_cut |= error.code == i32::from(Code::DeadlineExceeded);
-                    described.error = Some(error);
-                }
-            }
-            item.reply.candidates.push(described);
-        }
-        if plans.is_empty() {
-            let first = item.reply.candidates.iter().find_map(|candidate| candidate.error.clone());
-            item.reply.error = first.or_else(|| Some(broken("no plan was requested")));
-            return;
-        }
-        let (model, sizes) = (wanted.model(), wanted.sizes);
-        let contents = plans.clone();
-        let compared = self.compute(left(), move |seat| {
-            let bytes: u64 = contents.iter().map(|(_, content)| content.len() as u64).sum();
-            seat.take_memory(bytes.saturating_mul(COMPARED_FACTOR))?;
-            Ok(compare::compare(&contents, sizes, model, &|| seat.is_over()))
+    async fn complete(&self, mut request: v1::PlanRequest) -> Result<(v1::PlanRequest, Vec<v1::Warning>), Failure> {
+        let resolver = self.service.resolver().clone();
+        let completed = Self::compute(self, Self::left(self), move |seat| {
+            let applied = resolver.complete(&mut request, &|| seat.is_over())?;
+            Ok((request, applied))
         });
-        let compared = match compared.await {
-            Ok(Ok(compared)) => compared,
-            Ok(Err(problem)) => {
-                item.reply.error = Some(broken(&problem));
-                return;
-            }
-            // One plan for all sizes is right, too.
-            Err(_) => {
-                is_cut = true;
-                Comparison::alone(&plans, sizes)
-            }
-        };
-        for &(later, earlier) in &compared.copies {
-            let name = item.candidates.get(earlier).map_or("", |candidate| candidate.name);
-            item.reply.candidates.iter_mut().skip(later).take(1).for_each(|copy| name.clone_into(&mut copy.same_as));
-        }
-        if is_cut || compared.is_cut {
-            item.warn("CANDIDATES_CUT", "the deadline came before all plans were compared".to_owned());
-        }
-        item.compared = Some(compared);
+        let (request, applied) = completed.await?;
+        Ok((request, self.applied.get_or_init(|| applied).warnings().collect()))
     }
 
-    /// Has the files of one item made, after so many steps down its ladder; `None`: it gets none.
-    async fn make_files(
+    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, Failure> {
+        self.plan_or_status(request, limit).await.map_err(Failure::Refused)
+    }
+
+    fn refusal(failure: &Failure) -> v1::OperationError {
+        match failure {
+            Failure::Refused(status) => error_of(status),
+            Failure::Call(failure) => call_error(failure),
+        }
+    }
+
+    async fn compute<T: Send + 'static>(
         &self,
-        wanted: &Wanted,
-        items: &mut [Item],
-        position: usize,
-        step: Option<usize>,
-        files_max: usize,
-    ) {
-        let open = items.iter().skip(position).filter(|item| item.is_own()).count();
-        let Some(item) = items.get_mut(position).filter(|item| item.is_own()) else { return };
-        let Some(step) = step else {
-            let text = format!("{} reads at most {files_max} files, all taken by earlier items", wanted.runtime);
-            item.reply.error = Some(refusal(Code::FailedPrecondition, "FILE_COUNT_LIMIT", text.clone()));
-            item.warn("FILE_COUNT_LIMIT", text);
-            return;
-        };
-        let Some(ladder) = item.ladder() else { return };
-        let (ranges, all) = (ladder.at(step).to_vec(), ladder.at(0).len());
-        if ranges.len() < all {
-            let text = format!(
-                "{} of {all} ranges have a file because {} reads at most {files_max}",
-                ranges.len(),
-                wanted.runtime
-            );
-            item.warn("RANGES_TRIMMED", text);
-        }
-        // An eighth is for the folder as a whole.
-        let end = clock::now() + self.left() * 7 / 8 / u32::try_from(open).unwrap_or(u32::MAX).max(1);
-        for PlanRange { candidate, range } in ranges {
-            let found = item.reply.candidates.get(candidate).map_or("", |described| described.algorithm.as_str());
-            let Some(candidate) = item.candidates.get(candidate).copied() else { continue };
-            let request = candidate.found_by(found).on(v1::PlanRequest {
-                outputs: vec![wanted.output.clone()],
-                size_bytes_min: range.first(),
-                size_bytes_max: Some(range.last()),
-                ..item.request()
-            });
-            match self.plan(request, end.saturating_duration_since(clock::now())).await {
-                Ok(reply) => item.keep(&candidate, range, reply),
-                Err(error) => {
-                    let text = format!("sizes {range} have no file: {}", error.message);
-                    item.warn("RANGES_TRIMMED", text);
-                    item.reply.error.get_or_insert(error);
-                }
-            }
-        }
-        if !item.files.is_empty() {
-            item.reply.error = None;
-        }
-        item.warn_of_failing(wanted.runtime);
+        limit: Duration,
+        work: impl FnOnce(&Work<'_>) -> Result<T, ServiceError> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let computed = Self::compute(self, limit, move |seat| {
+            // The seat tells itself why there is no memory.
+            let take_memory = |bytes| seat.take(bytes).then_some(()).ok_or(ServiceError::Plan(PlanError::Stopped));
+            let done = work(&Work { is_over: &|| seat.is_over(), take_memory: &take_memory });
+            done.map_err(CallFailure::from)
+        });
+        Ok(computed.await?)
     }
 
-    /// Reads all files back and asks the rules of the runtime about each of them.
-    async fn hand_over(&self, wanted: &Wanted, parties: &[Party], items: &mut [Item]) -> Result<(), CallFailure> {
-        let mut files = Vec::new();
-        for (position, item) in items.iter_mut().enumerate() {
-            let (party, ranks) = (parties.get(item.party), item.reply.ranks);
-            let ranks_per_node = party.and_then(|party| party.ranks_per_node).unwrap_or(0);
-            let places = party.and_then(|party| party.places.as_ref()).filter(|_| !item.files.is_empty());
-            let rank_map: Option<Arc<str>> = places.map(|places| places.text().into());
-            let made = std::mem::take(&mut item.files).into_iter();
-            let placed = |file| MadeFile { item: position, ranks, ranks_per_node, rank_map: rank_map.clone(), ..file };
-            files.extend(made.map(placed));
-        }
-        if files.is_empty() {
-            return Ok(());
-        }
-        let (runtime, output) = (wanted.runtime, wanted.read_output());
-        let described = self.compute(self.left(), move |seat| Ok(audited(runtime, output, files, &|| seat.is_over())));
-        let described = described.await?;
-        let described = described.map_err(|what| CallFailure::Broken { what })?;
-        for (item, file) in described {
-            if let Some(item) = items.get_mut(item) {
-                item.reply.files.push(file);
-            }
-        }
-        Ok(())
-    }
+    /// The store has it.
+    fn keep(&self, _: &str, _: Option<&v1::Artifact>, _: Bytes) {}
 }

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use canopy_proto::v1;
 use tonic::metadata::MetadataMap;
-use tonic::{Code, Request, Status};
-use tonic_types::StatusExt as _;
+use tonic::{Request, Status};
 
 use super::PlannerService;
 use crate::clock;
@@ -17,10 +16,8 @@ use crate::rpc::shared::deliver::Answer;
 use crate::rpc::shared::known_faults::AppliedFaults;
 use crate::rpc::shared::resolve::Resolved;
 
-/// Shortest time that is given to a search; with less, there is none.
+/// Shortest time that a search is told to take.
 const SEARCH_MIN: Duration = Duration::from_millis(5);
-/// Longest text of a refusal that is passed on: there may be hundreds of them.
-const REFUSAL_CHARACTERS_MAX: usize = 300;
 
 /// One call.
 pub(super) struct Session {
@@ -57,23 +54,6 @@ impl Session {
         self.service.admission.answer_resolved(resolved, Method::Plan).await.map(Answer::into_whole)
     }
 
-    /// The same with a refusal that is one of many.
-    pub(super) async fn plan(
-        &self,
-        request: v1::PlanRequest,
-        limit: Duration,
-    ) -> Result<v1::PlanReply, v1::OperationError> {
-        if limit < SEARCH_MIN {
-            let text = "the deadline left no time for this plan; allow more time".to_owned();
-            return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));
-        }
-        self.plan_or_status(request, limit).await.map_err(|status| {
-            let info = status.get_details_error_info();
-            let text = status.message().chars().take(REFUSAL_CHARACTERS_MAX).collect();
-            refusal(status.code(), info.as_ref().map_or("", |info| &info.reason), text)
-        })
-    }
-
     /// Computes for at most so long, in the turn of the caller's tenant. What computes is told when it is not wanted any
     /// more.
     pub(super) async fn compute<T: Send + 'static>(
@@ -88,9 +68,4 @@ impl Session {
         };
         done.await.unwrap_or_else(late)
     }
-}
-
-/// A refusal within a reply.
-pub(super) fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
-    v1::OperationError { code: code.into(), reason: reason.to_owned(), message }
 }

@@ -19,7 +19,6 @@ use crate::failure::{CallFailure, GroupsFailure, PlanFailure};
 use crate::jobs::computing::Seat;
 use crate::rpc::services::planner::PlannerService;
 use crate::rpc::shared::known_faults::AppliedFaults;
-use crate::rpc::shared::sources;
 
 /// The network of a job after the faults that are known.
 pub(super) struct Network {
@@ -69,7 +68,7 @@ impl Network {
         let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
         let applied = resolver.complete(&mut all, gone)?;
         let source = all.topology;
-        let (topology, faults) = sources::read_punctured(source.clone(), &resolver.limits.searched(), gone)?;
+        let (topology, faults) = canopy_service::read_punctured(source.clone(), &resolver.limits.searched(), gone)?;
         let rank_count = topology.rank_count();
         let job = asked.stated.on(rank_count).map_err(unplaced)?;
         let unmeant = |error| CallFailure::from(PlanFailure::from(PlanError::Fault(error)));

@@ -165,7 +165,7 @@ fn recognised(
     limits: &TopologyLimits,
     gone: Gone<'_>,
 ) -> Result<(u32, Network), CallFailure> {
-    let (healthy, faults) = sources::read_punctured(source, &limits.searched(), gone)?;
+    let (healthy, faults) = canopy_service::read_punctured(source, &limits.searched(), gone)?;
     let unfit = |error| match error {
         NetworkError::Fault(error) => CallFailure::from(PlanFailure::from(PlanningError::Fault(error))),
         error => MovingFailure::from(error).into(),

@@ -11,8 +11,7 @@ use canopy_synth::{Algorithm, family_algorithms};
 use canopy_topology::{Fault, Rank, Topology, Transit, content_hash, names_hosts};
 
 use super::seats::{Places, Seat};
-use crate::failure::{CallFailure, PlanFailure};
-use crate::rpc::shared::status::to_operation_error;
+use crate::error::ServiceError;
 
 /// Most ranks of a host. Boxes of more are domains of NVLink.
 const HOST_RANKS_MAX: u32 = 8;
@@ -58,13 +57,13 @@ pub(super) fn parties(
     faults: &[Fault],
     seats: &[Seat],
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Party>, CallFailure> {
+) -> Result<Vec<Party>, ServiceError> {
     let party = |Seat { members, places }: &Seat| {
         let group = match members.is_empty() {
             true => topology.clone(),
             false => {
                 let ranks: Vec<Rank> = members.iter().copied().map(Rank::new).collect();
-                topology.group(&ranks, Transit::Unused).map_err(|error| PlanFailure::from(PlanError::Group(error)))?
+                topology.group(&ranks, Transit::Unused).map_err(PlanError::Group)?
             }
         };
         // Where too little is left, it is the healthy network that is told from others.
@@ -72,9 +71,9 @@ pub(super) fn parties(
         let (group, places, failure) = match left {
             None => (group, places.clone(), None),
             Some(Ok(left)) => (left.topology, places.as_ref().map(|places| places.of(&left.survivors)), None),
-            Some(Err(error)) => (group, None, Some(to_operation_error(&PlanError::Fault(error).into()))),
+            Some(Err(error)) => (group, None, Some(ServiceError::from(PlanError::Fault(error)).operation_error())),
         };
-        let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
+        let wiring = wiring(&group, stop).map_err(|_| PlanError::Stopped)?;
         let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
         let family = if is_small { family_algorithms(&group) } else { &[] };
         let (ranks_per_node, nccl) = (per_host(&group), stock(&group));
@@ -232,7 +231,7 @@ mod tests {
         for wrong in [vec![0, 9], vec![1, 1], vec![2]] {
             assert!(matches!(
                 parties(&topology, &[], &[seat(wrong)], &|| false),
-                Err(CallFailure::Plan(PlanFailure::Planning(PlanError::Group(_))))
+                Err(ServiceError::Plan(PlanError::Group(_)))
             ));
         }
     }

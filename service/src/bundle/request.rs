@@ -9,7 +9,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_wire::{ALPHA_NS_MAX, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
 
 use super::compare::Model;
-use crate::rpc::shared::decode::{self, Method};
+use super::read_probe;
 
 /// Most communicators.
 const COMMUNICATORS_MAX: usize = 64;
@@ -72,7 +72,7 @@ impl Specs<'_> {
                 field: error.field().replacen("collective", &field, 1).replacen("outputs[0]", "output", 1),
                 error: Box::new(error),
             };
-            let order = decode::decode(probe, Method::Plan).map_err(within)?.order;
+            let order = read_probe(probe).map_err(within)?;
             if kinds.iter().any(|&(kind, _)| kind == order.kind) {
                 return Err(RequestError::Repeated { field, what: order.kind.name().to_owned() });
             }

@@ -3,6 +3,7 @@
 use std::str;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
 use canopy_plan::Target;
 use canopy_planner::chain;
@@ -33,7 +34,7 @@ pub(super) struct MadeFile {
     pub(super) times: Vec<v1::PredictedTime>,
 }
 
-/// Names the files and describes them, each with its item, once the rules of the runtime give each to the calls that it is
+/// Names the files and describes them, each with its item and content, once the rules of the runtime give each to the calls that it is
 /// meant for and to no others. O(bytes of the files).
 ///
 /// # Errors
@@ -43,7 +44,7 @@ pub(super) fn audited(
     output: Target,
     files: Vec<MadeFile>,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<(usize, v1::BundleFile)>, String> {
+) -> Result<Vec<(usize, v1::BundleFile, Bytes)>, String> {
     let mut folder = Folder::default();
     let rank_maps: Vec<Option<Arc<str>>> = files.iter().map(|made| made.rank_map.clone()).collect();
     let mut intended = Vec::new();
@@ -78,7 +79,7 @@ pub(super) fn audited(
             optimality: plan.quality.unwrap_or_default().optimality,
             times,
         };
-        described.push((item, file));
+        described.push((item, file, content));
     }
     audit(runtime, &folder, &intended).map_err(|error| format!("the bundle failed its check: {error}"))?;
     Ok(described)

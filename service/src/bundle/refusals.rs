@@ -3,11 +3,11 @@
 use canopy_bundle::Runtime;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use tonic::Code;
+use canopy_wire::Code;
 
 use super::item::Item;
 use super::network::Party;
-use crate::rpc::services::planner::session::refusal;
+use super::refusal;
 
 pub(super) fn ambiguous(text: String) -> v1::OperationError {
     refusal(Code::FailedPrecondition, "AMBIGUOUS_BUNDLE", text)

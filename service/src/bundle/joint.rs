@@ -7,18 +7,16 @@ use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use canopy_plan::{PlanFile, read_plan};
-use canopy_planner::chain;
+use canopy_planner::{PlanError, chain};
 use canopy_proto::v1;
 use canopy_schedule::{Certificate, CutDirection, JointPart, JointTask, check_joint, joint_bound};
 use canopy_topology::{NodeIndex, Rank, Topology, TopologyLimits};
 use canopy_wire::{RequestError, plan_header};
-use tonic::Status;
 
-use super::Session;
+use super::maker::PlanMaker;
+use super::read_probe;
 use super::request::require_names;
-use crate::failure::{CallFailure, PlanFailure};
-use crate::jobs::computing::Seat;
-use crate::rpc::shared::decode::{self, Method};
+use crate::error::ServiceError;
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]
@@ -66,7 +64,7 @@ impl JointWanted {
         // All that a plan would be refused for, whatever the network is.
         let source = v1::topology_source::Source::Expression(String::new());
         let probe = wanted.request(0, Some(v1::TopologySource { source: Some(source) }));
-        decode::decode(probe, Method::Plan)?;
+        read_probe(probe)?;
         Ok(wanted)
     }
 
@@ -84,43 +82,40 @@ impl JointWanted {
     }
 }
 
-/// Has all plans made and judged together; inside, the refusal of one of them.
-pub(super) async fn answer(
-    session: &Session,
-    wanted: JointWanted,
-) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
-    let mut first = wanted.request(0, wanted.topology.clone());
-    let resolver = session.service.resolver().clone();
+/// Has all plans made and judged together.
+///
+/// # Errors
+/// Those of the first plan that is refused, among others: all are needed.
+pub(super) async fn answer<M: PlanMaker>(maker: &M, wanted: JointWanted) -> Result<v1::PlanBundleReply, M::Failure> {
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
-    let resolve = move |seat: &Seat| {
-        let applied = resolver.complete(&mut first, &|| seat.is_over())?;
-        Ok((first.topology, applied))
-    };
-    let (source, applied) = session.compute(session.left(), resolve).await?;
+    let (first, known) = maker.complete(wanted.request(0, wanted.topology.clone())).await?;
+    let source = first.topology;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);
     for (position, collective) in (0_u32..).zip(&wanted.collectives) {
         let request = wanted.request(position, source.clone());
-        let reply = match session.plan_or_status(request, session.left()).await {
-            Ok(reply) => reply,
-            Err(refused) => return Ok(Err(refused)),
-        };
+        let reply = maker.plan(request, maker.left()).await?;
         let v1::PlanReply { plan, cache, timings, mut warnings, .. } = reply;
-        let plan = plan.unwrap_or_default();
+        let mut plan = plan.unwrap_or_default();
         contents.extend(content(&plan));
-        // The request itself numbers the ranks, and that nobody says where they are is said once for all.
-        warnings.retain(|warning| warning.code != "RANKS_RENUMBERED");
+        for artifact in &mut plan.artifacts {
+            if let Some(content) = artifact.content.take() {
+                maker.keep(&plan.id, Some(artifact), content);
+            }
+        }
+        // The request itself numbers the ranks; what holds for all is said once.
+        warnings.retain(|warning| !matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "FAULTS_OUTDATED"));
         assumed = warnings.extract_if(.., |warning| warning.code == "RANK_MAP_ASSUMED").next().or(assumed);
         let plan = Some(plan_header(&plan, 0));
         items.push(v1::JointItem { name: collective.name.clone(), plan, cache, timings, warnings });
     }
     if contents.len() != items.len() {
-        return Err(CallFailure::Broken { what: "a joint plan has no plan file".to_owned() });
+        return Err(ServiceError::Broken { what: "a joint plan has no plan file".to_owned() }.into());
     }
-    let judged = session.compute(session.left(), move |seat| together(&contents, &|| seat.is_over())).await?;
+    let judged = maker.compute(maker.left(), move |work| together(&contents, &|| work.is_over())).await?;
     let times = items.first().and_then(|item| item.plan.as_ref()?.joint.as_ref()?.together.clone());
     let bundle = v1::JointBundle { items, times, ..judged };
-    let warnings = assumed.into_iter().chain(applied.warnings()).collect();
-    Ok(Ok(v1::PlanBundleReply { joint: Some(bundle), warnings, ..v1::PlanBundleReply::default() }))
+    let warnings = assumed.into_iter().chain(known).collect();
+    Ok(v1::PlanBundleReply { joint: Some(bundle), warnings, ..v1::PlanBundleReply::default() })
 }
 
 /// The plan file and the size that it is for.
@@ -134,8 +129,8 @@ fn content(plan: &v1::Plan) -> Option<(Bytes, NonZeroU64)> {
 fn together(
     contents: &[(Bytes, NonZeroU64)],
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<v1::JointBundle, CallFailure> {
-    let broken = |what: String| CallFailure::Broken { what: format!("the bundle failed its check: {what}") };
+) -> Result<v1::JointBundle, ServiceError> {
+    let broken = |what: String| ServiceError::Broken { what: format!("the bundle failed its check: {what}") };
     let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
     let read = |(content, _): &(Bytes, NonZeroU64)| read_plan(content, &limits).map_err(|error| broken(chain(&error)));
     let plans = contents.iter().map(read).collect::<Result<Vec<PlanFile>, _>>()?;
@@ -148,7 +143,7 @@ fn together(
     });
     let verdict = check_joint(whole, &parts.collect::<Vec<_>>(), stop);
     if stop() {
-        return Err(PlanFailure::Stopped.into());
+        return Err(PlanError::Stopped.into());
     }
     let verdict = verdict.map_err(|error| broken(chain(&error)))?;
     if verdict.shared_links > 0 {

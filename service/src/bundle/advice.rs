@@ -6,7 +6,7 @@ use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_stock::advice::{nccl_csv, rccl_csv, tuner_word};
 use canopy_stock::nccl::{Choice, Stock, Version};
-use tonic::Code;
+use canopy_wire::Code;
 
 use super::item::Item;
 use super::network::Party;

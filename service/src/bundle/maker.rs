@@ -1,0 +1,77 @@
+//! What a bundle needs of whoever makes its plans.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use canopy_proto::v1;
+use canopy_topology::TopologyLimits;
+
+use crate::error::ServiceError;
+
+/// Whoever makes the plans of a bundle: this process, or a server for one of its calls.
+pub trait PlanMaker: Sync {
+    /// Why there is no answer.
+    type Failure: From<ServiceError> + Send;
+
+    /// Limits of topologies.
+    fn limits(&self) -> TopologyLimits;
+
+    /// Time until the answer must be there.
+    fn left(&self) -> Duration;
+
+    /// Completes a request with what it names: the texts of stored networks and known faults. Warnings tell of the faults.
+    fn complete(
+        &self,
+        request: v1::PlanRequest,
+    ) -> impl Future<Output = Result<(v1::PlanRequest, Vec<v1::Warning>), Self::Failure>> + Send;
+
+    /// Makes a plan within this time, or finds it; its files have their content.
+    fn plan(
+        &self,
+        request: v1::PlanRequest,
+        limit: Duration,
+    ) -> impl Future<Output = Result<v1::PlanReply, Self::Failure>> + Send;
+
+    /// A failure as the failure of a part of an answer.
+    fn refusal(failure: &Self::Failure) -> v1::OperationError;
+
+    /// Computes for at most so long.
+    fn compute<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&Work<'_>) -> Result<T, ServiceError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, Self::Failure>> + Send;
+
+    /// Keeps a file of a plan that the answer names, if nobody else does.
+    fn keep(&self, plan: &str, artifact: Option<&v1::Artifact>, content: Bytes);
+}
+
+/// A computation as it sees whoever waits for it.
+pub struct Work<'a> {
+    /// Whether nobody waits any more.
+    pub is_over: &'a (dyn Fn() -> bool + Sync),
+    /// Takes so many bytes of memory.
+    pub take_memory: &'a (dyn Fn(u64) -> Result<(), ServiceError> + Sync),
+}
+
+impl Work<'_> {
+    /// Whether nobody waits any more.
+    pub(super) fn is_over(&self) -> bool {
+        (self.is_over)()
+    }
+
+    /// Takes memory before it is allocated.
+    ///
+    /// # Errors
+    /// There is not so much.
+    pub(super) fn take_memory(&self, bytes: u64) -> Result<(), ServiceError> {
+        (self.take_memory)(bytes)
+    }
+}
+
+impl std::fmt::Debug for Work<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Work").finish_non_exhaustive()
+    }
+}
