@@ -5,26 +5,29 @@
 //! queue, are asked for when a page is drawn.
 
 mod bounded;
-mod exemplars;
+mod families;
 mod names;
-mod open_metrics;
 mod process;
-mod seconds;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use prometheus_client::encoding::{prometheus_text, text};
 use tonic::Code;
 
 use self::bounded::Bounded;
-use self::exemplars::Exemplars;
-pub(crate) use self::open_metrics::CONTENT_TYPE as OPEN_METRICS;
+use self::families::{Families, Gauge};
 pub(crate) use names::size_class;
 pub(crate) use process::{resident_bytes, thread_time};
+
+/// Content type of the page in the older format.
+pub(crate) const TEXT: &str = prometheus_text::CONTENT_TYPE;
+/// Content type of the page in the OpenMetrics format.
+pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Counts, times and sizes of one server; clones share them. [`Metrics::off`] costs nothing and shows nothing.
 #[derive(Clone, Default)]
@@ -33,10 +36,7 @@ pub(crate) struct Metrics {
 }
 
 struct Registry {
-    recorder: PrometheusRecorder,
-    handle: PrometheusHandle,
-    seconds: seconds::Seconds,
-    exemplars: Exemplars,
+    families: Families,
     tenants: Bounded,
     sources: Bounded,
 }
@@ -48,8 +48,11 @@ const SOURCES_MAX: usize = 32;
 /// What the cache had to do with a refusal that was remembered.
 pub(crate) const NEGATIVE: &str = "negative";
 
-/// A label: its name, and a value out of a bounded set.
-type Pair = (&'static str, SharedString);
+/// Value of a label, out of a bounded set.
+pub(crate) type Value = Cow<'static, str>;
+
+/// A label: its name, and its value.
+type Pair = (&'static str, Value);
 
 /// How long something took, and the id of the call's trace if it is known.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +60,6 @@ pub(crate) struct Timed {
     pub(crate) time: Duration,
     pub(crate) trace_id: Option<u128>,
 }
-
-const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
 
 impl Metrics {
     /// Nothing is counted.
@@ -68,27 +69,9 @@ impl Metrics {
 
     /// A registry of its own.
     pub(crate) fn on() -> Self {
-        let mut builder = PrometheusBuilder::new();
-        for (name, _, buckets) in names::HISTOGRAMS {
-            builder = builder
-                .set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets)
-                .expect("no list of buckets is empty");
-        }
-        let recorder = builder.build_recorder();
-        for (name, help) in names::COUNTERS {
-            recorder.describe_counter(KeyName::from_const_str(name), None, (*help).into());
-        }
-        for (name, help) in names::GAUGES {
-            recorder.describe_gauge(KeyName::from_const_str(name), None, (*help).into());
-        }
-        for (name, help, _) in names::HISTOGRAMS {
-            recorder.describe_histogram(KeyName::from_const_str(name), None, (*help).into());
-        }
-        let handle = recorder.handle();
-        let (seconds, exemplars) = (seconds::Seconds::default(), Exemplars::default());
         let (tenants, sources) = (Bounded::new(TENANTS_MAX), Bounded::new(SOURCES_MAX));
-        let metrics =
-            Self { registry: Some(Arc::new(Registry { recorder, handle, seconds, exemplars, tenants, sources })) };
+        let registry = Registry { families: Families::declared(), tenants, sources };
+        let metrics = Self { registry: Some(Arc::new(registry)) };
         let build = [
             ("version", env!("CARGO_PKG_VERSION").into()),
             ("revision", env!("CANOPY_BUILD_REVISION").into()),
@@ -98,28 +81,25 @@ impl Metrics {
         metrics
     }
 
-    /// The page.
+    /// The page in the older format.
     pub(crate) fn render(&self) -> String {
-        let Some(registry) = &self.registry else {
-            return String::new();
-        };
-        let mut page = registry.handle.render();
-        registry.seconds.render(&mut page, names::help);
-        process::render(&mut page);
-        page
+        self.page(prometheus_text::encode)
     }
 
     /// The page in the OpenMetrics format, with the traces of calls.
     pub(crate) fn render_open_metrics(&self) -> String {
-        let page = self.render();
-        self.registry.as_ref().map_or_else(String::new, |registry| open_metrics::rewritten(&page, &registry.exemplars))
+        self.page(text::encode)
     }
 
-    /// Folds recorded times into their buckets, so that they do not pile up where nobody asks for the page.
-    pub(crate) fn upkeep(&self) {
+    fn page(
+        &self,
+        encode: impl FnOnce(&mut String, &prometheus_client::registry::Registry) -> std::fmt::Result,
+    ) -> String {
+        let mut page = String::new();
         if let Some(registry) = &self.registry {
-            registry.handle.run_upkeep();
+            let _a_string_takes_everything = encode(&mut page, registry.families.registry());
         }
+        page
     }
 
     /// A request for a plan has ended; `cache` is the name of the outcome in the protocol, [`NEGATIVE`] for a refusal that
@@ -177,7 +157,7 @@ impl Metrics {
     /// One more.
     pub(crate) fn count(&self, name: &'static str, labels: &[Pair]) {
         if let Some(registry) = &self.registry {
-            registry.recorder.register_counter(&key(name, labels), &METADATA).increment(1);
+            registry.families.counter(name, labels).inc();
         }
     }
 
@@ -189,22 +169,22 @@ impl Metrics {
     /// A count that somebody else keeps.
     pub(crate) fn count_is(&self, name: &'static str, labels: &[Pair], count: u64) {
         if let Some(registry) = &self.registry {
-            registry.recorder.register_counter(&key(name, labels), &METADATA).absolute(count);
+            registry.families.counter(name, labels).inner().fetch_max(count, Ordering::Relaxed);
         }
     }
 
     /// A figure of now.
     pub(crate) fn set(&self, name: &'static str, labels: &[Pair], value: f64) {
         if let Some(registry) = &self.registry {
-            registry.recorder.register_gauge(&key(name, labels), &METADATA).set(value);
+            registry.families.gauge(name, labels).set(value);
         }
     }
 
     /// One more, until the result is dropped.
     pub(crate) fn going_on(&self, name: &'static str, labels: &[Pair]) -> GoingOn {
         GoingOn(self.registry.as_ref().map(|registry| {
-            let gauge = registry.recorder.register_gauge(&key(name, labels), &METADATA);
-            gauge.increment(1.0);
+            let gauge = registry.families.gauge(name, labels);
+            gauge.inc();
             gauge
         }))
     }
@@ -216,34 +196,33 @@ impl Metrics {
 
     /// How long something took in a call, which the page may name.
     pub(crate) fn took_in_call(&self, name: &'static str, labels: &[Pair], Timed { time, trace_id }: Timed) {
-        self.took(name, labels, time);
-        if let (Some(registry), Some(trace_id)) = (&self.registry, trace_id) {
-            registry.exemplars.note(name, labels, time.as_secs_f64(), trace_id);
+        if let Some(registry) = &self.registry {
+            registry.families.observe(name, labels, time.as_secs_f64(), trace_id);
         }
     }
 
     /// More seconds.
     pub(crate) fn spent(&self, name: &'static str, labels: &[Pair], time: Duration) {
         if let Some(registry) = &self.registry {
-            registry.seconds.add(name, labels, time);
+            registry.families.seconds(name, labels).inc_by(time.as_secs_f64());
         }
     }
 
     /// How much something was.
     pub(crate) fn measured(&self, name: &'static str, labels: &[Pair], value: f64) {
         if let Some(registry) = &self.registry {
-            registry.recorder.register_histogram(&key(name, labels), &METADATA).record(value);
+            registry.families.observe(name, labels, value, None);
         }
     }
 }
 
 /// Counts something that goes on; dropping this ends it.
-pub(crate) struct GoingOn(Option<metrics::Gauge>);
+pub(crate) struct GoingOn(Option<Gauge>);
 
 impl Drop for GoingOn {
     fn drop(&mut self) {
         if let Some(gauge) = &self.0 {
-            gauge.decrement(1.0);
+            gauge.dec();
         }
     }
 }
@@ -258,9 +237,4 @@ pub(crate) const fn outcome(code: Code) -> &'static str {
         Code::Internal | Code::Unknown | Code::DataLoss => "error",
         _ => "refused",
     }
-}
-
-fn key(name: &'static str, labels: &[Pair]) -> Key {
-    let labels: Vec<Label> = labels.iter().map(|(name, value)| Label::new(*name, value.clone())).collect();
-    Key::from_parts(name, labels)
 }

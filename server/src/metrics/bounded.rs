@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use metrics::SharedString;
 use parking_lot::Mutex;
+
+use super::Value;
 
 /// The label of all values after the first ones.
 const OTHER: &str = "other";
@@ -21,11 +22,11 @@ impl Bounded {
     }
 
     /// The value, or the one that others share.
-    pub(super) fn label(&self, value: &str) -> SharedString {
+    pub(super) fn label(&self, value: &str) -> Value {
         let mut seen = self.seen.lock();
         if !seen.contains(value) {
             if seen.len() >= self.most {
-                return SharedString::const_str(OTHER);
+                return Value::Borrowed(OTHER);
             }
             seen.insert(value.to_owned());
         }

@@ -139,16 +139,6 @@ const RATIOS: &[f64] = &[0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99, 0.999, 1.0];
 const RATIOS_OF_ESTIMATES: &[f64] = &[0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 4.0, 10.0];
 const BYTES_OF_MESSAGES: &[f64] = &[64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 16777216.0];
 
-/// The help text of a counter.
-pub(super) fn help(name: &str) -> &'static str {
-    COUNTERS.iter().find(|(other, _)| *other == name).map_or("", |(_, help)| help)
-}
-
-/// The buckets of a histogram.
-pub(super) fn buckets(name: &str) -> &'static [f64] {
-    HISTOGRAMS.iter().find(|(other, ..)| *other == name).map_or(&[], |(_, _, buckets)| buckets)
-}
-
 /// The number of ranks as a label of few classes.
 pub(crate) const fn size_class(ranks: u32) -> &'static str {
     match ranks {

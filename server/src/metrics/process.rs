@@ -1,10 +1,14 @@
 //! What the system says of this process, under the names that every exporter uses. Read from `/proc`: elsewhere than on
 //! Linux, and where a file cannot be read, the figures are left out.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::str::FromStr;
 use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Ticks per second in `/proc`. Linux fixes it at 100 for programs on every processor that it is built for today.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -15,13 +19,32 @@ pub(crate) fn thread_time() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Writes what a metric means before its samples.
-pub(super) fn heading(page: &mut String, kind: &str, name: &str, help: &str) {
-    let _a_string_takes_everything = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
+/// The figures of the process, read when a page is drawn.
+#[derive(Debug)]
+pub(super) struct Figures;
+
+impl Collector for Figures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        for (name, help, value) in figures() {
+            let Some(value) = value else { continue };
+            // Counters get their ending from the encoder.
+            match name.strip_suffix("_total") {
+                Some(bare) => {
+                    let counter = ConstCounter::new(value);
+                    counter.encode(encoder.encode_descriptor(bare, help, None, counter.metric_type())?)?;
+                }
+                None => {
+                    let gauge = ConstGauge::new(value);
+                    gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Writes the figures of the process.
-pub(super) fn render(page: &mut String) {
+/// Names, meanings and values of the figures; those that cannot be read have none.
+fn figures() -> [(&'static str, &'static str, Option<f64>); 7] {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let booted = fs::read_to_string("/proc/stat").ok().and_then(|text| number::<f64>(&text, "btime "));
@@ -29,27 +52,16 @@ pub(super) fn render(page: &mut String) {
     let stat = Stat::parse(&stat);
     let field = |of: fn(&Stat) -> f64| stat.as_ref().map(of);
     let started = booted.zip(field(|stat| stat.started_s)).map(|(booted, after)| booted + after);
-    let figures = [
-        ("counter", "process_cpu_seconds_total", "User and system CPU time.", field(|stat| stat.cpu_s)),
-        ("gauge", "process_start_time_seconds", "Start time of the process, in Unix seconds.", started),
-        (
-            "gauge",
-            "process_resident_memory_bytes",
-            "Resident memory in bytes.",
-            resident_bytes().map(|bytes| bytes as f64),
-        ),
-        ("gauge", "process_virtual_memory_bytes", "Virtual memory in bytes.", field(|stat| stat.virtual_bytes)),
-        ("gauge", "process_threads", "Threads.", field(|stat| stat.threads)),
+    [
+        ("process_cpu_seconds_total", "User and system CPU time.", field(|stat| stat.cpu_s)),
+        ("process_start_time_seconds", "Start time of the process, in Unix seconds.", started),
+        ("process_resident_memory_bytes", "Resident memory in bytes.", resident_bytes().map(|bytes| bytes as f64)),
+        ("process_virtual_memory_bytes", "Virtual memory in bytes.", field(|stat| stat.virtual_bytes)),
+        ("process_threads", "Threads.", field(|stat| stat.threads)),
         // One of them is this look.
-        ("gauge", "process_open_fds", "Open files and connections.", open.map(|open| open - 1.0)),
-        ("gauge", "process_max_fds", "Limit of open files and connections.", number(&limits, "Max open files ")),
-    ];
-    for (kind, name, help, value) in figures {
-        if let Some(value) = value {
-            heading(page, kind, name, help);
-            let _a_string_takes_everything = writeln!(page, "{name} {value}");
-        }
-    }
+        ("process_open_fds", "Open files and connections.", open.map(|open| open - 1.0)),
+        ("process_max_fds", "Limit of open files and connections.", number(&limits, "Max open files ")),
+    ]
 }
 
 /// The number behind this beginning of a line.
@@ -106,15 +118,15 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_has_every_figure() {
-        let mut page = String::new();
-        render(&mut page);
-        for name in
-            ["cpu_seconds_total", "start_time_seconds", "resident_memory_bytes", "open_fds", "max_fds", "threads"]
-        {
-            let value: f64 = number(&page, &format!("process_{name} ")).unwrap();
-            assert!(value >= 0.0, "{name} {value}");
+        for (name, _, value) in figures() {
+            assert!(value.is_some_and(|value| value >= 0.0), "{name} {value:?}");
         }
+        let mut registry = prometheus_client::registry::Registry::default();
+        registry.register_collector(Box::new(Figures));
+        let mut page = String::new();
+        prometheus_client::encoding::prometheus_text::encode(&mut page, &registry).unwrap();
         assert!(number::<f64>(&page, "process_threads ").unwrap() >= 1.0);
+        assert!(number::<f64>(&page, "process_cpu_seconds_total ").is_some(), "{page}");
     }
 
     #[cfg(target_os = "linux")]

@@ -35,13 +35,11 @@ use crate::around::WebCalls;
 use crate::credentials::Credentials;
 use crate::drain::DrainHandle;
 use crate::listener::{self, Begun, Places, Spoken, Tls};
-use crate::metrics::{Metrics, OPEN_METRICS};
+use crate::metrics::{Metrics, OPEN_METRICS, TEXT};
 use crate::ops::statistics::WeakStatistics;
 use crate::peer::Peer;
 use crate::store::{Others, Upkeep};
 
-/// How often recorded times are folded into their buckets.
-const UPKEEP: Duration = Duration::from_secs(5);
 /// Longest time from a connection to the end of the headers on it, and to the end of the answer.
 const HEADERS_MAX: Duration = Duration::from_secs(5);
 const PAGE_MAX: Duration = Duration::from_secs(30);
@@ -87,7 +85,6 @@ impl ConsoleCalls {
 
 /// Serves the pages for as long as the future lives.
 pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
-    let metrics = pages.metrics.clone();
     let calls_end = pages.calls.as_ref().map(|calls| calls.stopped.clone());
     let (tls, router) = (pages.credentials.tls.clone(), router(pages));
     // It stays to the end of the process, and nobody has to be told.
@@ -107,15 +104,7 @@ pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
             }
         }
     };
-    let serving = listener::serve(listener, places, connect, stopped);
-    tokio::pin!(serving);
-    let mut upkeep = time::interval(UPKEEP);
-    loop {
-        tokio::select! {
-            () = &mut serving => return,
-            _ = upkeep.tick() => metrics.upkeep(),
-        }
-    }
+    listener::serve(listener, places, connect, stopped).await;
 }
 
 /// What becomes of a connection within the time that it has.
@@ -222,7 +211,7 @@ async fn metrics(State(pages): State<Pages>, headers: HeaderMap) -> impl IntoRes
         Some(if is_open { pages.metrics.render_open_metrics() } else { pages.metrics.render() })
     };
     let text = spawn_blocking(page).await;
-    let content_type = if is_open { OPEN_METRICS } else { "text/plain; version=0.0.4; charset=utf-8" };
+    let content_type = if is_open { OPEN_METRICS } else { TEXT };
     match text.ok().flatten() {
         Some(text) => Ok(([(CONTENT_TYPE, content_type)], text)),
         None => Err(StatusCode::SERVICE_UNAVAILABLE),

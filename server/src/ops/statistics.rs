@@ -3,14 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use metrics::SharedString;
-
 use canopy_service::Memory;
 
 use crate::clock;
 use crate::jobs::queue::QueueCounts;
 use crate::jobs::workers::Jobs;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Value};
 use crate::ops::telemetry;
 
 /// Counters of a server since its start.
@@ -85,8 +83,8 @@ impl Statistics {
         metrics.count_is("canopy_log_lines_dropped_total", &[], telemetry::dropped_lines());
         metrics.count_is("canopy_clock_jumps_total", &[], clock::jump_count());
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
-        const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
-        const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];
+        const DISK: &[(&str, Value)] = &[("tier", Value::Borrowed("disk"))];
+        const MEMORY: &[(&str, Value)] = &[("tier", Value::Borrowed("memory"))];
         if let Some(reproducers) = &self.jobs.reproducers {
             metrics.set("canopy_reproducers", &[], reproducers.kept_count() as f64);
             metrics.count_is("canopy_reproducers_dropped_total", &[], reproducers.dropped_count());

@@ -134,7 +134,7 @@ impl Process {
         let page = self.page("/metrics").await;
         let sum = |name: &str| {
             let lines = page.lines().filter(|line| line.starts_with(name));
-            lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+            lines.map(|line| line.rsplit(' ').next().unwrap().trim_end_matches(".0").parse::<u64>().unwrap()).sum()
         };
         (sum("canopy_synthesis_running{"), sum("canopy_synthesis_total{"))
     }

@@ -98,7 +98,7 @@ impl From<ServiceError> for Failure {
 }
 
 impl Here<'_> {
-    /// Whether this time is over, or nobody waits.
+    /// Whether this time is over, or the caller has gone.
     fn is_over(&self, end: Instant) -> bool {
         self.stop.is_requested() || clock::now() >= end
     }

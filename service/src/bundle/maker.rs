@@ -1,4 +1,4 @@
-//! What a bundle needs of whoever makes its plans.
+//! The maker of a bundle's plans.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use canopy_topology::TopologyLimits;
 
 use crate::error::ServiceError;
 
-/// Whoever makes the plans of a bundle: this process, or a server for one of its calls.
+/// Maker of the plans of a bundle: this process, or a server for one of its calls.
 pub trait PlanMaker: Sync {
     /// Why there is no answer.
     type Failure: From<ServiceError> + Send;
@@ -43,20 +43,20 @@ pub trait PlanMaker: Sync {
         work: impl FnOnce(&Work<'_>) -> Result<T, ServiceError> + Send + 'static,
     ) -> impl Future<Output = Result<T, Self::Failure>> + Send;
 
-    /// Keeps a file of a plan that the answer names, if nobody else does.
+    /// Keeps a file of a plan that the answer names, unless a store has it.
     fn keep(&self, plan: &str, artifact: Option<&v1::Artifact>, content: Bytes);
 }
 
-/// A computation as it sees whoever waits for it.
+/// The caller of a computation, as the computation sees it.
 pub struct Work<'a> {
-    /// Whether nobody waits any more.
+    /// Whether the caller has gone, or its time is over.
     pub is_over: &'a (dyn Fn() -> bool + Sync),
     /// Takes so many bytes of memory.
     pub take_memory: &'a (dyn Fn(u64) -> Result<(), ServiceError> + Sync),
 }
 
 impl Work<'_> {
-    /// Whether nobody waits any more.
+    /// Whether the caller has gone, or its time is over.
     pub(super) fn is_over(&self) -> bool {
         (self.is_over)()
     }

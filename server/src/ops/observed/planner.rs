@@ -7,14 +7,13 @@ use canopy_plan::Target;
 use canopy_planner::{Note, PlanError, Rejection, Request as Order, ScheduleKey};
 use canopy_synth::Stop;
 use canopy_topology::Rate;
-use metrics::SharedString;
 use parking_lot::Mutex;
 use tracing::Span;
 
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
-use crate::metrics::{Metrics, resident_bytes, size_class, thread_time};
+use crate::metrics::{Metrics, Value, resident_bytes, size_class, thread_time};
 use crate::ops::observed::memory::{Growth, MemoryMeter};
 use crate::store::StoreError;
 use crate::trace::stage_span;
@@ -148,7 +147,7 @@ impl ObservedPlanner {
     }
 }
 
-fn file_labels(output: &Target) -> [(&'static str, SharedString); 2] {
+fn file_labels(output: &Target) -> [(&'static str, Value); 2] {
     let format = output.format.name();
     // Of a format with one profile nobody needs to be told.
     let profile = if output.format.profiles().len() > 1 { output.profile } else { "none" };

@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt as _;
-use metrics::SharedString;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tonic::body::Body;
@@ -37,10 +36,10 @@ pub(crate) use self::received::Arrived;
 #[derive(Clone, Debug)]
 pub(crate) struct Methods(Arc<HashMap<String, Method>>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Method {
-    service: SharedString,
-    method: SharedString,
+    service: &'static str,
+    method: &'static str,
     /// Its requests go on after its answers have begun.
     is_conversation: bool,
 }
@@ -53,14 +52,13 @@ impl Methods {
             let set = FileDescriptorSet::decode(*set).expect("descriptors are compiled in");
             for file in &set.file {
                 for service in &file.service {
-                    let full_name: Arc<str> = format!("{}.{}", file.package(), service.name()).into();
                     for method in &service.method {
-                        let path = format!("/{full_name}/{}", method.name());
-                        let service = Arc::clone(&full_name).into();
-                        let is_conversation = canopy_access::method(path.trim_start_matches('/'))
-                            .is_some_and(|method| method.conversation);
-                        let method = Arc::<str>::from(method.name()).into();
-                        methods.insert(path, Method { service, method, is_conversation });
+                        let path = format!("{}.{}/{}", file.package(), service.name(), method.name());
+                        // One that is not in the table is refused.
+                        let Some(known) = canopy_access::method(&path) else { continue };
+                        let (service, method) = known.path.split_once('/').unwrap_or_default();
+                        let is_conversation = known.conversation;
+                        methods.insert(format!("/{path}"), Method { service, method, is_conversation });
                     }
                 }
             }
@@ -75,8 +73,8 @@ impl Methods {
     }
 
     fn named(&self, path: &str) -> Method {
-        let other = || Method { service: "other".into(), method: "other".into(), is_conversation: false };
-        self.0.get(path).cloned().unwrap_or_else(other)
+        let other = Method { service: "other", method: "other", is_conversation: false };
+        self.0.get(path).copied().unwrap_or(other)
     }
 }
 
@@ -100,7 +98,7 @@ where
     fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
         let method = self.methods.named(request.uri().path());
         let is_conversation = method.is_conversation;
-        let span = call_span(&method.method, request.headers());
+        let span = call_span(method.method, request.headers());
         let metrics = self.metrics.clone();
         let mut call = Call::begin(metrics.clone(), method, span.clone());
         let host = request.extensions().get::<Peer>().map_or(Host::Local, |peer| peer.host);
@@ -157,7 +155,7 @@ struct Call {
 
 impl Call {
     fn begin(metrics: Metrics, method: Method, span: Span) -> Self {
-        let labels = [("service", method.service.clone()), ("method", method.method.clone())];
+        let labels = [("service", method.service.into()), ("method", method.method.into())];
         let in_flight = metrics.going_on("canopy_rpc_in_flight", &labels);
         // Until it has ended otherwise, a call that goes away was cancelled.
         Self {
@@ -174,8 +172,8 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let Method { service, method, .. } = self.method.clone();
-        let labels = [("service", service), ("method", method), ("code", code_name(self.code).into())];
+        let Method { service, method, .. } = self.method;
+        let labels = [("service", service.into()), ("method", method.into()), ("code", code_name(self.code).into())];
         self.metrics.count("canopy_rpc_requests_total", &labels);
         let time = clock::now().duration_since(self.arrived);
         let timed = Timed { time, trace_id: self.trace_id };
