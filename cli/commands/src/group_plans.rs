@@ -1,68 +1,20 @@
 //! The folder that `canopy tools plan-job` writes: a plan for each group, and the network that they share.
 
+mod manifest;
+
 use std::fmt::Display;
-use std::num::NonZeroU64;
 use std::path::{Component, Path, PathBuf};
 
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{Collective, TransferGraph, compile};
 use canopy_topology::{NodeIndex, Rank, Topology, TopologyLimits, read_document};
-use serde::Deserialize;
 
 use crate::args;
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
-use crate::output::{GROUPS_KIND, GROUPS_NETWORK, MANIFEST};
+use crate::output::{GROUPS_KIND, GROUPS_NETWORK, MANIFEST, ManifestKind};
 
-/// Any manifest.
-#[derive(Debug, Deserialize)]
-struct Kind {
-    kind: String,
-}
-
-/// The manifest of the folder, as far as it is needed here.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Manifest {
-    pub(crate) forward: bool,
-    #[serde(default)]
-    pub(crate) lost_ranks: Vec<u32>,
-    pub(crate) seconds: String,
-    /// The joint optimum, if the plans take longer.
-    pub(crate) seconds_joint: Option<String>,
-    pub(crate) seconds_bound: String,
-    pub(crate) certificate: Certificate,
-    #[serde(default)]
-    pub(crate) groups: Vec<Group>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Certificate {
-    pub(crate) links: Vec<LinkLength>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct LinkLength {
-    pub(crate) from: String,
-    pub(crate) to: String,
-    pub(crate) latency_ns: u64,
-    pub(crate) length: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Group {
-    pub(crate) name: String,
-    pub(crate) collective: String,
-    pub(crate) root: Option<u32>,
-    pub(crate) ranks: Vec<u32>,
-    pub(crate) size_bytes: NonZeroU64,
-    pub(crate) files: Vec<Listed>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Listed {
-    pub(crate) format: String,
-    pub(crate) path: PathBuf,
-}
+pub(crate) use self::manifest::{Certificate, ClassSummary, Group, LevelSummary, LinkLength, Manifest, OrderSummary};
 
 /// The folder of a job's plans.
 #[derive(Debug)]
@@ -97,7 +49,7 @@ impl Folder {
             return Ok(None);
         }
         let bytes = input::bytes(&file, PLAN_BYTES_MAX)?;
-        if serde_json::from_slice::<Kind>(&bytes).map_or(true, |found| found.kind != GROUPS_KIND) {
+        if serde_json::from_slice::<ManifestKind>(&bytes).map_or(true, |found| found.kind != GROUPS_KIND) {
             return Ok(None);
         }
         let refuse = |error: &dyn Display| Failure::input(format!("{}: {error}", file.display()));
@@ -132,8 +84,8 @@ impl Folder {
         let Some(file) = group.files.iter().find(|file| file.format == "json") else {
             return Ok(Err("it has no file of format json".to_owned()));
         };
-        if !file.path.components().all(|part| matches!(part, Component::Normal(_))) {
-            return Ok(Err(format!("{} is not in the folder", file.path.display())));
+        if !Path::new(&file.path).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Ok(Err(format!("{} is not in the folder", file.path)));
         }
         input::bytes(&self.path.join(&file.path), PLAN_BYTES_MAX).map(Ok)
     }

@@ -24,6 +24,7 @@ mod form;
 mod group_plans;
 mod handover;
 mod input;
+mod joint_plans;
 mod known_faults;
 mod lines;
 mod local;

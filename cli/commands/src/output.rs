@@ -7,7 +7,7 @@ use canopy_planner::TopologyKey;
 use canopy_proto::v1::{self, Artifact, InNetwork, Plan, Reach, StepCost};
 use canopy_topology::{Rate, Ratio, Topology, content_hash};
 use canopy_wire::{sha256_hex, topology_summary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 use crate::messages::is_verbose;
@@ -179,19 +179,31 @@ impl StepCostSummary {
     }
 }
 
-/// One entry of the `files` member of JSON objects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What a manifest says that it is.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ManifestKind {
+    /// Version of the format.
+    #[serde(default)]
+    pub(crate) canopy: u32,
+    /// What kind of folder it describes.
+    pub(crate) kind: String,
+}
+
+/// One entry of the `files` member of JSON objects and of manifests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileSummary {
     pub(crate) format: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instances: Option<u32>,
     /// Layers of routes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) layers: Option<u32>,
     pub(crate) path: String,
+    #[serde(default)]
     pub(crate) bytes: u64,
+    #[serde(default)]
     pub(crate) sha256: String,
 }
 

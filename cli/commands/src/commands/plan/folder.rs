@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_proto::v1::{self, PlanBundleReply, PlanBundleRequest, Progress};
 use canopy_service::bundle::{Bundled, Contents};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tempfile::TempDir;
 
 use super::Common;
@@ -16,7 +16,7 @@ use crate::clock::{self, Deadline};
 use crate::connection::{Connection, Session};
 use crate::exit::Failure;
 use crate::local;
-use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, GROUPS_KIND, JOINT_KIND, MANIFEST};
+use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, GROUPS_KIND, JOINT_KIND, MANIFEST, ManifestKind};
 use crate::progress::ProgressLine;
 use crate::stored_plan::file_name;
 use crate::whole_file::cannot_write;
@@ -106,16 +106,10 @@ impl NewFolder {
 
 /// Whether a folder is one that was written here, of either kind.
 fn is_bundle(folder: &Path) -> bool {
-    /// As much as tells it.
-    #[derive(Deserialize)]
-    struct Kind {
-        canopy: u32,
-        kind: String,
-    }
     let path = folder.join(MANIFEST);
     let is_short = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX);
     let text = is_short.then(|| std::fs::read(&path).ok()).flatten().unwrap_or_default();
-    serde_json::from_slice::<Kind>(&text).is_ok_and(|found| {
+    serde_json::from_slice::<ManifestKind>(&text).is_ok_and(|found| {
         found.canopy == FORMAT_VERSION && [BUNDLE_KIND, GROUPS_KIND, JOINT_KIND].contains(&found.kind.as_str())
     })
 }

@@ -18,6 +18,7 @@ use crate::args;
 use crate::clock::Deadline;
 use crate::connection::{Connection, ServerArgs, Session};
 use crate::exit::Failure;
+use crate::group_plans::{Group, Manifest};
 use crate::known_faults::{FaultArgs, say_warning, say_warnings, worth_saying};
 use crate::messages::say;
 use crate::output::{self, FileSummary, print_json};
@@ -28,7 +29,7 @@ use crate::stdout::print;
 use crate::table::count;
 
 use description::Description;
-use manifest::{Manifest, PlannedGroup, Printed};
+use manifest::Printed;
 
 /// Plan all groups of a training job together, so that they share the network as well as they can
 #[derive(Debug, clap::Args)]
@@ -197,16 +198,12 @@ fn in_users_words(error: ClientError, args: &PlanJobArgs) -> ClientError {
 }
 
 /// Writes the files of all plans.
-async fn write(
-    connection: &Connection,
-    planned: &PlannedGroups,
-    folder: &NewFolder,
-) -> Result<Vec<PlannedGroup>, Failure> {
+async fn write(connection: &Connection, planned: &PlannedGroups, folder: &NewFolder) -> Result<Vec<Group>, Failure> {
     let mut fetch = Fetch::new(Files::Server(connection), folder);
     let mut groups = Vec::with_capacity(planned.plans.len());
     for group in &planned.plans {
         let plan = group.plan.as_ref().ok_or_else(|| request::missing("a plan"))?;
-        let mut described = PlannedGroup::of(group, plan)?;
+        let mut described = Group::of(group, plan)?;
         for artifact in &plan.artifacts {
             let path = format!("{}.{}", group.name, super::joint::ending(artifact.format()));
             fetch.file(&path, &plan.id, artifact).await?;

@@ -18,6 +18,7 @@ use super::folder::{self, Fetch, Files, NewFolder};
 use crate::args::{self, size_bytes};
 use crate::around;
 use crate::exit::Failure;
+use crate::joint_plans::Manifest;
 use crate::known_faults::{say_warning, worth_saying};
 use crate::messages::{say, warn};
 use crate::output::{self, FileSummary, print_json};
@@ -25,7 +26,7 @@ use crate::request;
 use crate::stdout::print;
 use crate::table::{Table, count};
 
-use manifest::{Manifest, Printed};
+use manifest::Printed;
 
 /// The file beside those of the plans, without its ending.
 const MANIFEST: &str = "manifest";

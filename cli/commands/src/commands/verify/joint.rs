@@ -7,14 +7,15 @@ use std::path::{Component, Path, PathBuf};
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Topology, TopologyLimits};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::groups;
 use super::several::Several;
 use crate::exit::{Failure, words};
 use crate::group_plans::Folder;
 use crate::input::{self, PLAN_BYTES_MAX};
-use crate::output::{JOINT_KIND, MANIFEST};
+use crate::joint_plans::Manifest;
+use crate::output::{JOINT_KIND, MANIFEST, ManifestKind};
 use crate::table::count;
 
 /// JSON object of the command.
@@ -65,30 +66,6 @@ pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
     report.found.conclude(&report, &report.readable(), json)
 }
 
-/// The manifest of a folder of plans that were made in common, as far as it is needed here.
-#[derive(Debug, Deserialize)]
-struct Manifest {
-    kind: String,
-    plans: Vec<Entry>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Entry {
-    files: Vec<Listed>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Listed {
-    format: String,
-    path: PathBuf,
-}
-
-impl Listed {
-    fn is_plan(&self) -> bool {
-        self.format == "json"
-    }
-}
-
 /// The files that are named; for a folder or its manifest, the plans that it lists. Each once.
 fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
@@ -104,13 +81,15 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
                 .help("name the plans' files, or a folder that `canopy plan joint T --joint … -o FOLDER/` wrote")
         };
         let bytes = input::bytes(&manifest, PLAN_BYTES_MAX)?;
-        let found: Manifest =
-            serde_json::from_slice(&bytes).map_err(|error| refuse(format!("no manifest: {error}")))?;
-        if found.kind != JOINT_KIND {
-            return Err(refuse(format!("the manifest is of {}, not of {JOINT_KIND}", found.kind)));
+        let no_manifest = |error| refuse(format!("no manifest: {error}"));
+        let ManifestKind { kind, .. } = serde_json::from_slice(&bytes).map_err(no_manifest)?;
+        if kind != JOINT_KIND {
+            return Err(refuse(format!("the manifest is of {kind}, not of {JOINT_KIND}")));
         }
+        let found: Manifest = serde_json::from_slice(&bytes).map_err(no_manifest)?;
         let folder = manifest.parent().unwrap_or(Path::new(""));
-        for Listed { path, .. } in found.plans.into_iter().flat_map(|entry| entry.files).filter(Listed::is_plan) {
+        let listed = found.plans.into_iter().flat_map(|planned| planned.files);
+        for path in listed.filter(|file| file.format == "json").map(|file| PathBuf::from(file.path)) {
             if !path.components().all(|part| matches!(part, Component::Normal(_))) {
                 return Err(refuse(format!("{} is not in the manifest's folder", path.display())));
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use canopy_client::PlannedGroups;
@@ -12,118 +13,9 @@ use serde::Serialize;
 
 use crate::commands::verify::groups::parts;
 use crate::exit::Failure;
-use crate::group_plans::Folder;
-use crate::output::{FORMAT_VERSION, FileSummary, GROUPS_KIND};
+use crate::group_plans::{Certificate, ClassSummary, Folder, Group, LevelSummary, LinkLength, Manifest, OrderSummary};
+use crate::output::{FORMAT_VERSION, GROUPS_KIND};
 use crate::request::{collective_name, missing};
-
-/// What is in the folder. Times are in seconds, `num/den`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Manifest {
-    canopy: u32,
-    kind: &'static str,
-    /// Those that faults have left.
-    pub(super) ranks: u32,
-    /// Ranks of the network that faults have taken.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) lost_ranks: Vec<u32>,
-    /// Whether ranks forward for groups that they are not in.
-    forward: bool,
-    /// All groups at once, each for its size: where there are plans, what these take; else the joint optimum.
-    pub(super) seconds: String,
-    /// The joint optimum, if the plans take longer by more than a millionth.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) seconds_joint: Option<String>,
-    /// What nothing beats.
-    pub(super) seconds_bound: String,
-    pub(super) seconds_rings: String,
-    pub(super) seconds_phases: String,
-    pub(super) seconds_alone: String,
-    /// Orders of the dimensions, where others than the stated one were looked at.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) orders: Vec<OrderSummary>,
-    /// By rank of the layout, that of the network where it should be, if another order is better.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) rank_order: Vec<u32>,
-    pub(super) classes: Vec<ClassSummary>,
-    /// Groups by how long they take, the slowest first, where that was asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) levels: Vec<LevelSummary>,
-    pub(super) certificate: Certificate,
-    /// By group, where plans were made.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) groups: Vec<PlannedGroup>,
-}
-
-/// Groups that do the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct ClassSummary {
-    pub(super) name: String,
-    pub(super) collective: &'static str,
-    pub(super) groups: u32,
-    /// Members of the largest.
-    pub(super) ranks: u32,
-    pub(super) size_bytes: u64,
-    /// The class alone on the network, jointly optimal.
-    pub(super) seconds_alone: String,
-}
-
-/// An order of the dimensions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct OrderSummary {
-    /// The fastest first.
-    pub(super) layout: String,
-    /// None: link prices of a better one prove that it is no faster.
-    pub(super) seconds: Option<String>,
-    pub(super) seconds_bound: String,
-    /// Whether the groups are in this order.
-    pub(super) best: bool,
-}
-
-/// Groups that take equally long.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct LevelSummary {
-    pub(super) seconds: String,
-    /// What they take at least while slower levels have their rates.
-    pub(super) seconds_bound: String,
-    /// How many groups of each class, by its name.
-    pub(super) groups: BTreeMap<String, u32>,
-    certificate: Certificate,
-}
-
-/// A length for each link: added up with capacities and cheapest schedules, they prove the bound.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Certificate {
-    /// Links of length 0 are left out.
-    links: Vec<LinkLength>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct LinkLength {
-    from: String,
-    to: String,
-    latency_ns: u64,
-    /// A whole number, which may have more than 64 bits.
-    length: String,
-}
-
-/// A group and its plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct PlannedGroup {
-    name: String,
-    collective: &'static str,
-    /// By its number in the plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    root: Option<u32>,
-    /// By rank of the plan: its number in the network before faults.
-    ranks: Vec<u32>,
-    size_bytes: u64,
-    /// What its plan takes in the group's shares.
-    seconds: String,
-    plan: String,
-    /// algbw of the plan in the group's shares, in bytes per second.
-    pub(super) achieved: String,
-    pub(super) files: Vec<FileSummary>,
-}
 
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
@@ -136,7 +28,7 @@ impl Manifest {
     pub(super) fn of(PlannedGroups { rates, lengths, .. }: &PlannedGroups, forward: bool) -> Self {
         let class = |class: &GroupClassRates| ClassSummary {
             name: class.name.clone(),
-            collective: collective_name(class.collective()).unwrap_or_default(),
+            collective: collective_name(class.collective()).unwrap_or_default().to_owned(),
             groups: class.groups,
             ranks: class.ranks,
             size_bytes: class.size_bytes,
@@ -157,7 +49,7 @@ impl Manifest {
         };
         Self {
             canopy: FORMAT_VERSION,
-            kind: GROUPS_KIND,
+            kind: GROUPS_KIND.to_owned(),
             ranks: rates.topology.as_ref().map_or(0, |topology| topology.ranks),
             lost_ranks: rates.lost_ranks.clone(),
             forward,
@@ -179,8 +71,7 @@ impl Manifest {
     /// The same with what the plans in a folder take together, by their files.
     pub(super) fn measured(mut self, folder: &Path) -> Result<Self, Failure> {
         let broken = |error: &dyn Display| Failure::fault(format!("the server's plans cannot be added up: {error}"));
-        let listed = serde_json::to_value(&self).and_then(serde_json::from_value).map_err(|error| broken(&error))?;
-        let folder = Folder::of(folder, listed)?;
+        let folder = Folder::of(folder, self.clone())?;
         let planned = folder.plans()?;
         let parts: Vec<SharedPart<'_>> = parts(&planned).collect();
         let time = shared_time(&folder.network, &parts).map_err(|error| broken(&error))?;
@@ -226,17 +117,17 @@ fn counts(classes: &[GroupClassRates], groups: &[u32]) -> BTreeMap<String, u32> 
     counts
 }
 
-impl PlannedGroup {
+impl Group {
     /// Without files.
     pub(super) fn of(group: &GroupPlan, plan: &Plan) -> Result<Self, Failure> {
         let quality = plan.quality.as_ref().ok_or_else(|| missing("the quality of a plan"))?;
         let collective = group.collective.as_ref().ok_or_else(|| missing("the collective of a group"))?;
         Ok(Self {
             name: group.name.clone(),
-            collective: collective_name(collective.kind()).unwrap_or_default(),
+            collective: collective_name(collective.kind()).unwrap_or_default().to_owned(),
             root: collective.root,
             ranks: group.ranks.clone(),
-            size_bytes: group.size_bytes,
+            size_bytes: NonZeroU64::new(group.size_bytes).ok_or_else(|| missing("the size of a group"))?,
             seconds: group.seconds.clone(),
             plan: plan.id.clone(),
             achieved: quality.achieved.clone(),

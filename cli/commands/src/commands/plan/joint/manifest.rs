@@ -9,46 +9,10 @@ use serde::Serialize;
 
 use super::super::super::simulate::published::BaselineTime;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, FileSummary, JOINT_KIND};
+use crate::joint_plans::{Manifest, Planned};
+use crate::output::{FORMAT_VERSION, JOINT_KIND};
 use crate::protocol_words::stated;
 use crate::request::{self, missing};
-
-/// What is in the folder. Times are in seconds, `num/den`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Manifest {
-    canopy: u32,
-    kind: &'static str,
-    pub(super) steps: u64,
-    pub(super) seconds: String,
-    pub(super) seconds_one_by_one: String,
-    pub(super) seconds_longest_alone: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) seconds_bound: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bound_direction: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    bound_sets: Vec<Vec<String>>,
-    pub(super) plans: Vec<Planned>,
-}
-
-/// One of the plans.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Planned {
-    pub(super) name: String,
-    pub(super) collective: &'static str,
-    /// By its number in the plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) root: Option<u32>,
-    /// By rank of the plan: its number in the network of all.
-    pub(super) ranks: Vec<u32>,
-    size_bytes: u64,
-    chunks: u64,
-    plan: String,
-    pub(super) steps_alone: u64,
-    pub(super) seconds_alone: String,
-    pub(super) seconds_bound: String,
-    pub(super) files: Vec<FileSummary>,
-}
 
 /// JSON object of the command: the manifest, where it is, and what the cache had to do with each plan.
 #[derive(Debug, Serialize)]
@@ -81,7 +45,7 @@ impl Manifest {
         let times = joint.times.as_ref().ok_or_else(|| missing("the times"))?;
         Ok(Self {
             canopy: FORMAT_VERSION,
-            kind: JOINT_KIND,
+            kind: JOINT_KIND.to_owned(),
             steps: times.steps,
             seconds: times.seconds.clone(),
             seconds_one_by_one: times.seconds_one_by_one.clone(),
@@ -101,7 +65,7 @@ impl Planned {
         let collective = plan.collective.as_ref().ok_or_else(|| missing("a collective"))?;
         Ok(Self {
             name: item.name.clone(),
-            collective: request::collective_name(collective.kind()).ok_or_else(|| missing("a collective"))?,
+            collective: request::collective_name(collective.kind()).ok_or_else(|| missing("a collective"))?.to_owned(),
             root: collective.root,
             ranks: joint.ranks.clone(),
             size_bytes: joint.size_bytes,
