@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_planner::{PlanError, RequestKey, chain};
+use canopy_service::ServiceError;
 use canopy_topology::Ratio;
 use canopy_wire::RequestError;
 
@@ -63,9 +64,7 @@ pub enum PlanFailure {
         "the queue is full: its requests hold {held} bytes, and this one of {found} bytes would exceed the limit of {limit}; try again later"
     )]
     QueueBudget { held: usize, found: usize, limit: usize },
-    #[error(
-        "this needs about {needed} bytes of memory, over the limit of {limit}; use a smaller network, fewer groups or fewer outputs, or raise `job_memory_bytes`"
-    )]
+    #[error("{}", ServiceError::Memory { needed: *needed, limit: *limit })]
     JobMemory { needed: u64, limit: u64 },
     #[error("the server is shutting down; try again")]
     Draining,

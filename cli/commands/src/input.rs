@@ -17,6 +17,7 @@ use canopy_topology::{
 
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
+use crate::table;
 use crate::{around, calibration, messages};
 
 /// Largest plan file that is read.
@@ -240,11 +241,8 @@ pub(crate) fn plan_limits() -> Result<TopologyLimits, Failure> {
 
 /// As much of an expression as a person reads.
 pub(crate) fn shortened(text: &str) -> String {
-    const SHOWN_MAX: usize = 120;
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    const CHARACTERS_MAX: usize = 121;
+    table::shortened(text, CHARACTERS_MAX)
 }
 
 /// The bytes of a file that must exist and have at most `limit` bytes.

@@ -51,6 +51,14 @@ pub(crate) fn joined<S: Borrow<str>>(names: &[S], word: &str) -> String {
     }
 }
 
+/// At most this many characters of a text, with a sign where some are left out.
+pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
+    if text.chars().count() <= characters_max {
+        return text.to_owned();
+    }
+    text.chars().take(characters_max.saturating_sub(1)).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use canopy_planner::{PlanError, chain};
+use canopy_service::ServiceError;
 use canopy_wire::{Code, Detail, Refusal, in_short, plan_refusal, request_refusal};
 
 use super::PlanFailure;
@@ -85,9 +86,7 @@ pub(crate) fn refusal(failure: &PlanFailure) -> Refusal {
             Refusal::new(Code::ResourceExhausted, "MEMORY_BUDGET", Detail::Busy(Cow::Borrowed("queue"), RETRY_BUSY))
                 .with("limit", limit)
         }
-        PlanFailure::JobMemory { needed, limit } => {
-            Refusal::limit("MEMORY_BUDGET", "topology").with("needed", needed).with("limit", limit)
-        }
+        &PlanFailure::JobMemory { needed, limit } => ServiceError::Memory { needed, limit }.refusal(),
         PlanFailure::Draining => Refusal::new(Code::Unavailable, "DRAINING", Detail::Retry(RETRY_DRAINING)),
         PlanFailure::Elsewhere(kept) => kept.refusal(),
         PlanFailure::Unreadable => Refusal::fault("JOB_FAILED"),

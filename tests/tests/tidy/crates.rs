@@ -1,6 +1,6 @@
 //! What crates may use of each other, what they are built of, and where that is drawn.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -185,7 +185,7 @@ fn files_that_the_architecture_names_exist() {
 }
 
 /// Packages that `cargo run` compiles from a fresh clone, before the first plan.
-const PACKAGES_MAX: usize = 214;
+const PACKAGES_MAX: usize = 215;
 
 #[test]
 fn the_command_alone_is_built_of_few_packages() {
@@ -201,6 +201,36 @@ fn the_command_alone_is_built_of_few_packages() {
         packages.len(),
         listing.join(" ")
     );
+}
+
+/// Packages that a build selects with these arguments, with their features.
+fn features(selected: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let listing = ["tree", "--locked", "--offline", "-e", "normal,build", "--prefix", "none", "-f", "{p}\t{f}"];
+    let output = Command::new(env!("CARGO")).args(listing).args(selected).current_dir(workspace()).output();
+    let output = output.expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("names of packages");
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let (package, features) = line.trim_end_matches(" (*)").split_once('\t').expect("a package and its features");
+        found.entry(package.trim_end_matches(" (proc-macro)").to_owned()).or_default().insert(features.to_owned());
+    }
+    found
+}
+
+/// The command alone and the packages with all commands are built one after the other, and the planner takes most of the time.
+#[test]
+fn the_planner_is_compiled_once_for_both_builds() {
+    let lean = features(&["-p", "canopy-cli"]);
+    let all = "canopy-cli/tools,canopy-cli/embedded";
+    let complete = features(&["-p", "canopy-cli", "-p", "canopy-server", "--features", all]);
+    for package in features(&["-p", "canopy-planner"]).keys() {
+        assert_eq!(
+            lean.get(package),
+            complete.get(package),
+            "{package} has other features in packages: ask for them in canopy-commands, too"
+        );
+    }
 }
 
 #[test]

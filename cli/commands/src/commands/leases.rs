@@ -11,11 +11,11 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args;
-use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list, pages, shortened};
+use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list, pages};
 use crate::exit::Failure;
 use crate::output::print_member;
 use crate::stdout::print;
-use crate::table::count;
+use crate::table::{count, shortened};
 
 /// Leases of jobs on plans: list, show, watch, events, renew, release
 #[derive(Debug, Subcommand)]

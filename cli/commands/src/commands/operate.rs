@@ -170,14 +170,6 @@ pub(in crate::commands) fn seconds_since(unix_seconds: i64) -> u64 {
     (clock::since_1970_ms() / 1000).saturating_sub(unix_seconds.try_into().unwrap_or(0))
 }
 
-/// At most this many characters of a text, with a sign where some are left out.
-pub(in crate::commands) fn shortened(text: &str, characters_max: usize) -> String {
-    if text.chars().count() <= characters_max {
-        return text.to_owned();
-    }
-    text.chars().take(characters_max.saturating_sub(1)).chain(['…']).collect()
-}
-
 /// Names such as `plans/…`, where the part before the stroke may be left out.
 pub(in crate::commands) fn full_name(folder: &str, name: &str) -> String {
     if name.starts_with(folder) { name.to_owned() } else { format!("{folder}{name}") }

@@ -14,11 +14,9 @@ use crate::request::collective_name;
 use crate::runtime::format_name;
 use crate::stdout::print;
 use crate::stored_plan::plan_ids;
-use crate::table::count;
+use crate::table::{count, shortened};
 
-use super::{
-    CommonArgs, Entry, ListArgs, Page, age_in_words, archive, ask, diff, get, list, short_id, shortened, show, table,
-};
+use super::{CommonArgs, Entry, ListArgs, Page, age_in_words, archive, ask, diff, get, list, short_id, show, table};
 
 /// Cached plans: list, show, get, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
