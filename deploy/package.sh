@@ -46,10 +46,10 @@ out=$(realpath --canonicalize-missing "${1:-target/package}")
 if [ -n "${CANOPY_BUILT-}" ]; then
     built=$(realpath "$CANOPY_BUILT")
 else
-    # The command with everything in it, and the server as it has it inside, so that it is compiled once for both.
+    # The command with everything in it, the server as it has it inside, and the libraries of MPI: asked for at once, so that
+    # what they share is compiled once.
     cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy \
-        --features canopy-cli/tools,canopy-cli/embedded
-    cargo build --locked --release --package canopy-mpi-openmpi --package canopy-mpi-mpich
+        --package canopy-mpi-openmpi --package canopy-mpi-mpich --lib --features canopy-cli/tools,canopy-cli/embedded
     built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")/release
 fi
 about=$("$built/canopy" version --json)
