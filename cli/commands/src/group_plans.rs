@@ -1,6 +1,6 @@
 //! The folder that `canopy tools plan-job` writes: a plan for each group, and the network that they share.
 
-mod manifest;
+pub(crate) mod manifest;
 
 use std::fmt::Display;
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
 use crate::output::{GROUPS_KIND, GROUPS_NETWORK, MANIFEST, ManifestKind};
 
-pub(crate) use self::manifest::{Certificate, ClassSummary, Group, LevelSummary, LinkLength, Manifest, OrderSummary};
+use self::manifest::{Group, Manifest};
 
 /// The folder of a job's plans.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use crate::args;
 use crate::clock::Deadline;
 use crate::connection::{Connection, ServerArgs, Session};
 use crate::exit::Failure;
-use crate::group_plans::{Group, Manifest};
+use crate::group_plans::manifest::{Group, Manifest};
 use crate::known_faults::{FaultArgs, say_warning, say_warnings, worth_saying};
 use crate::messages::say;
 use crate::output::{self, FileSummary, print_json};

@@ -13,7 +13,10 @@ use serde::Serialize;
 
 use crate::commands::verify::groups::parts;
 use crate::exit::Failure;
-use crate::group_plans::{Certificate, ClassSummary, Folder, Group, LevelSummary, LinkLength, Manifest, OrderSummary};
+use crate::group_plans::Folder;
+use crate::group_plans::manifest::{
+    Certificate, ClassSummary, Group, LevelSummary, LinkLength, Manifest, OrderSummary,
+};
 use crate::output::{FORMAT_VERSION, GROUPS_KIND};
 use crate::request::{collective_name, missing};
 

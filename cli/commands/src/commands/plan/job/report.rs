@@ -1,6 +1,6 @@
 //! What was found of a job, for people.
 
-use crate::group_plans::{LevelSummary, Manifest, OrderSummary};
+use crate::group_plans::manifest::{LevelSummary, Manifest, OrderSummary};
 use crate::output::{seconds, seconds_in_words as in_words};
 use crate::sizes;
 use crate::table::Table;
