@@ -57,16 +57,16 @@ use crate::network::read_punctured;
 const COMPARED_FACTOR: u64 = 32;
 /// Each search but the first has at most this part of an item's time.
 const OTHERS_PART: u32 = 16;
-/// Shortest time that is given to a search; with less, there is none.
-const SEARCH_MIN: Duration = Duration::from_millis(5);
+/// Shortest time of a search; with less, none begins.
+pub const SEARCH_MIN: Duration = Duration::from_millis(5);
 /// Longest text of a refusal that is passed on: there may be hundreds of them.
 const REFUSAL_CHARACTERS_MAX: usize = 300;
 
 /// Answers a request for a bundle of either kind.
 ///
 /// # Errors
-/// The request is wrong whatever is planned, its network cannot be read, or the answer is not ready in time. What single
-/// items fail for is in the answer.
+/// The request is wrong whatever is planned, its network cannot be read, or the answer is not ready in time. Failures of
+/// single items are in the answer.
 pub async fn plan_bundle<M: PlanMaker>(
     maker: &M,
     request: v1::PlanBundleRequest,
@@ -102,7 +102,8 @@ impl<M: PlanMaker> Bundle<'_, M> {
             placement: wanted.placement.take(),
             ..v1::PlanRequest::default()
         };
-        // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults meanwhile.
+        // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults
+        // meanwhile.
         let (all, known) = self.maker.complete(all).await?;
         let (communicators, limits) = (wanted.communicators.clone(), self.maker.limits().searched());
         let read = self.maker.compute(self.maker.left(), move |work| {
@@ -237,7 +238,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
             // What is compared must be what the runtime has room for.
             let outputs = vec![json, wanted.output.clone()];
             let request = candidate.on(v1::PlanRequest { outputs, ..item.request() });
-            // What comes first may take half of what there is, each of the others a little: the simulation needs its part.
+            // The first search may take half of what there is, each other one a little: the simulation needs its part.
             let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
             match self.plan(request, search).await {
                 Ok(v1::PlanReply { plan: Some(plan), .. }) => {
@@ -286,7 +287,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
         item.compared = Some(compared);
     }
 
-    /// Has the files of one item made, after so many steps down its ladder; `None`: it gets none.
+    /// Makes the files of one item, this many steps down its ladder; `None`: it gets none.
     async fn make_files(
         &self,
         wanted: &Wanted,

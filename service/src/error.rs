@@ -40,6 +40,15 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
+    /// Whether it was stopped or late rather than refused.
+    pub fn is_cancellation(&self) -> bool {
+        match self {
+            Self::Plan(error) => error.is_cancellation(),
+            Self::Late => true,
+            Self::Request(_) | Self::Store(_) | Self::Memory { .. } | Self::Broken { .. } => false,
+        }
+    }
+
     /// The refusal that stands for it.
     pub fn refusal(&self) -> Refusal {
         match self {

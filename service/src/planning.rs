@@ -29,8 +29,8 @@ use crate::error::ServiceError;
 use crate::limits::Limits;
 use crate::turns::{PAUSE, Turn};
 
-/// Longest wait for another process that has the folder open when a plan is to be kept.
-const KEEPING_PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for another process that has the folder open in the middle of a request.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Plans with a data folder.
 #[derive(Debug)]
@@ -190,7 +190,7 @@ impl PlanService {
 
     /// Opens the folder, waiting for a process that has it open for a moment.
     fn open_patiently(&self, stop: &dyn Stop) -> Result<Opened, StoreError> {
-        let give_up = clock::now() + KEEPING_PATIENCE;
+        let give_up = clock::now() + PATIENCE;
         loop {
             match open_store(&self.folder) {
                 Err(StoreError::InUse { .. }) if clock::now() < give_up && !stop.is_requested() => thread::sleep(PAUSE),

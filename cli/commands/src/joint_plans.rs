@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::output::FileSummary;
 
-/// What is in the folder. Times are in seconds, `num/den`.
+/// Content of the folder. Times are in seconds, `num/den`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Manifest {

@@ -134,11 +134,7 @@ fn refuse_to_start(error: &io::Error) -> CallError {
 /// An error of planning as a server tells it.
 fn in_words_of_a_server(folder: &Path, error: ServiceError, stage: &str, limit: Duration) -> CallError {
     // Nobody but the deadline stops it while somebody waits.
-    let is_late = match &error {
-        ServiceError::Plan(error) => error.is_cancellation(),
-        error => matches!(error, ServiceError::Late),
-    };
-    if is_late {
+    if error.is_cancellation() {
         let within = if stage.is_empty() { String::new() } else { format!(" in stage `{stage}`") };
         let message = format!("deadline exceeded ({} ms){within}; allow more time", limit.as_millis());
         return CallError::Server(refused::in_words(&ServiceError::Late.refusal(), &message));

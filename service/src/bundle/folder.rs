@@ -34,8 +34,8 @@ pub(super) struct MadeFile {
     pub(super) times: Vec<v1::PredictedTime>,
 }
 
-/// Names the files and describes them, each with its item and content, once the rules of the runtime give each to the calls that it is
-/// meant for and to no others. O(bytes of the files).
+/// Names the files and describes them, each with its item and content, once the rules of the runtime give each to the
+/// calls that it is meant for and to no others. O(bytes of the files).
 ///
 /// # Errors
 /// What is wrong with the folder, which is then not handed over: a fault of the server.

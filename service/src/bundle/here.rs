@@ -18,11 +18,8 @@ use parking_lot::Mutex;
 use super::maker::{PlanMaker, Work};
 use super::plan_bundle;
 use crate::error::ServiceError;
-use crate::planning::{Outcome, PlanService, ServerReason};
+use crate::planning::{Outcome, PATIENCE, PlanService, ServerReason};
 use crate::turns::PAUSE;
-
-/// Longest wait for another process that has the folder open when a plan is looked up.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A bundle with the content of its files.
 #[derive(Debug)]
@@ -61,7 +58,7 @@ impl PlanService {
         match at_once(plan_bundle(&here, request)) {
             Ok(reply) => Ok(Outcome::Answered(Box::new(Bundled { reply, files: here.files.into_inner() }))),
             Err(Failure::NeedsServer(reason)) => Ok(Outcome::NeedsServer(reason)),
-            Err(Failure::Service(ServiceError::Plan(error))) if error.is_cancellation() => Err(ServiceError::Late),
+            Err(Failure::Service(error)) if error.is_cancellation() => Err(ServiceError::Late),
             Err(Failure::Service(error)) => Err(error),
         }
     }
@@ -112,7 +109,7 @@ impl Here<'_> {
                 Ok(Outcome::Answered(answer)) => return Ok(answer.reply()),
                 Ok(Outcome::NeedsServer(reason)) => return Err(Failure::NeedsServer(reason)),
                 Err(ServiceError::Store(StoreError::InUse { .. })) if !self.is_over(give_up) => thread::sleep(PAUSE),
-                Err(ServiceError::Plan(error)) if error.is_cancellation() => return Err(ServiceError::Late.into()),
+                Err(error) if error.is_cancellation() => return Err(ServiceError::Late.into()),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -20,7 +20,8 @@ pub trait PlanMaker: Sync {
     /// Time until the answer must be there.
     fn left(&self) -> Duration;
 
-    /// Completes a request with what it names: the texts of stored networks and known faults. Warnings tell of the faults.
+    /// Completes a request with the texts of stored networks and the known faults that it names. Warnings tell of the
+    /// faults.
     fn complete(
         &self,
         request: v1::PlanRequest,
@@ -51,7 +52,7 @@ pub trait PlanMaker: Sync {
 pub struct Work<'a> {
     /// Whether the caller has gone, or its time is over.
     pub is_over: &'a (dyn Fn() -> bool + Sync),
-    /// Takes so many bytes of memory.
+    /// Reserves this many bytes of memory.
     pub take_memory: &'a (dyn Fn(u64) -> Result<(), ServiceError> + Sync),
 }
 
@@ -61,7 +62,7 @@ impl Work<'_> {
         (self.is_over)()
     }
 
-    /// Takes memory before it is allocated.
+    /// Reserves memory before it is allocated.
     ///
     /// # Errors
     /// There is not so much.

@@ -218,7 +218,8 @@ fn features(selected: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// The command alone and the packages with all commands are built one after the other, and the planner takes most of the time.
+/// The command alone and the packages with all commands are built one after the other, and the planner takes most of the
+/// time.
 #[test]
 fn the_planner_is_compiled_once_for_both_builds() {
     let lean = features(&["-p", "canopy-cli"]);

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::output::FileSummary;
 
-/// What is in the folder. Times are in seconds, `num/den`.
+/// Content of the folder. Times are in seconds, `num/den`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) canopy: u32,
     pub(crate) kind: String,
-    /// Those that faults have left.
+    /// Number of ranks that faults have left.
     pub(crate) ranks: u32,
     /// Ranks of the network that faults have taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -24,7 +24,7 @@ pub(crate) struct Manifest {
     /// The joint optimum, if the plans take longer by more than a millionth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seconds_joint: Option<String>,
-    /// What nothing beats.
+    /// Lower limit of the time of all groups at once.
     pub(crate) seconds_bound: String,
     pub(crate) seconds_rings: String,
     pub(crate) seconds_phases: String,
@@ -32,7 +32,7 @@ pub(crate) struct Manifest {
     /// Orders of the dimensions, where others than the stated one were looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) orders: Vec<OrderSummary>,
-    /// By rank of the layout, that of the network where it should be, if another order is better.
+    /// Rank of the network for each rank of the layout, if another order is better.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) rank_order: Vec<u32>,
     pub(crate) classes: Vec<ClassSummary>,
@@ -40,7 +40,7 @@ pub(crate) struct Manifest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) levels: Vec<LevelSummary>,
     pub(crate) certificate: Certificate,
-    /// By group, where plans were made.
+    /// Groups and their plans, where plans were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) groups: Vec<Group>,
 }
@@ -74,9 +74,9 @@ pub(crate) struct OrderSummary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LevelSummary {
     pub(crate) seconds: String,
-    /// What they take at least while slower levels have their rates.
+    /// Lower limit of their time while slower levels have their rates.
     pub(crate) seconds_bound: String,
-    /// How many groups of each class, by its name.
+    /// Number of groups by the name of their class.
     pub(crate) groups: BTreeMap<String, u32>,
     pub(crate) certificate: Certificate,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Group {
     /// By rank of the plan: its number in the network before faults.
     pub(crate) ranks: Vec<u32>,
     pub(crate) size_bytes: NonZeroU64,
-    /// What its plan takes in the group's shares.
+    /// Time of its plan in the group's shares.
     pub(crate) seconds: String,
     pub(crate) plan: String,
     /// algbw of the plan in the group's shares, in bytes per second.

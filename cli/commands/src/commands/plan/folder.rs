@@ -148,7 +148,7 @@ pub(super) async fn made<T>(
     made
 }
 
-/// Where the content of files is.
+/// Source of the content of files.
 pub(super) enum Files<'a> {
     /// At a server.
     Server(&'a Connection),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_service::ServiceError;
-use canopy_service::bundle::{PlanMaker, Work, plan_bundle as answer};
+use canopy_service::bundle::{self, PlanMaker, Work};
 use canopy_topology::TopologyLimits;
 use canopy_training::job::Room as _;
 use tonic::{Request, Status};
@@ -29,7 +29,7 @@ pub(super) async fn plan_bundle(
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
     let session = Session::begun(service, headers, arrived);
-    let answer = answer(&session, request).await;
+    let answer = bundle::plan_bundle(&session, request).await;
     let failure = match &answer {
         Err(Failure::Call(failure)) => Some(failure),
         Ok(_) | Err(Failure::Refused(_)) => None,

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use canopy_proto::v1;
+use canopy_service::bundle::SEARCH_MIN;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
@@ -15,9 +16,6 @@ use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::deliver::Answer;
 use crate::rpc::shared::known_faults::AppliedFaults;
 use crate::rpc::shared::resolve::Resolved;
-
-/// Shortest time that a search is told to take.
-const SEARCH_MIN: Duration = Duration::from_millis(5);
 
 /// One call.
 pub(super) struct Session {
