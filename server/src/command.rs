@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 use crate::ops::config::{ServerFlags, print_sample};
+use crate::ops::maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 use crate::process::check_config;
 use crate::server::StartError;
 

@@ -7,8 +7,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::access::{Access, AccessError, AccessOptions};
-use crate::listener::{Tls, TlsError, TlsFiles};
 use crate::metrics::Metrics;
+use crate::net::listener::{Tls, TlsError, TlsFiles};
 
 /// How often files are looked at: a revoked token, or a certificate that was replaced, counts after this time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);

@@ -4,13 +4,12 @@
 //! necessary, plans, checks and stores ([`Planner`]). Everything that blocks or computes runs on plain threads; the
 //! async runtime only moves messages. Nothing unchecked is stored or sent.
 //!
-//! Five folders, each of which uses only those before it: `store` (data on disk), `jobs` (the queue and planning),
-//! `replan` (leases, faults and replanning), `ops` (settings and figures for operators), `rpc` (the services of
-//! `canopy.v1`, and the only place that knows its messages). Modules that all of them need are beside them.
+//! Six folders, each of which uses only those before it: `net` (sockets, TLS, peers), `store` (data on disk), `jobs` (the
+//! queue and planning), `replan` (leases, faults and replanning), `ops` (settings, figures, audit log and maintenance for
+//! operators), `rpc` (the services of `canopy.v1`, and the only place that knows its messages). Modules that all of them
+//! need are beside them.
 
 mod access;
-mod around;
-mod audit;
 mod call;
 mod command;
 mod credentials;
@@ -18,18 +17,15 @@ mod drain;
 mod embedded;
 mod failure;
 mod jobs;
-mod listener;
-mod maintenance;
 mod metrics;
+mod net;
 mod ops;
-mod peer;
 mod process;
 mod quota;
 mod reading;
 mod replan;
 mod rpc;
 mod server;
-mod socket;
 mod store;
 mod tasks;
 mod tenant;
@@ -41,7 +37,6 @@ use canopy_store::clock;
 use canopy_store::random;
 
 pub use access::{AccessError, AccessOptions};
-pub use audit::{AuditOptions, WhenUnwritable};
 pub use canopy_planner::{Group, JointRequest as JointOrder, JointTask, Making, Request as Order, TopologyInput};
 pub use canopy_planner::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use canopy_wire::InlineError;
@@ -55,12 +50,13 @@ pub use failure::{PlanFailure, Shortfall};
 pub use jobs::pipeline::Pipeline;
 pub use jobs::planner::{Planner, Prepared, PreparedJoint, Produced, Recall, Watch};
 pub use jobs::refusals::RefusalOptions;
-pub use listener::{TlsError, TlsFiles};
-pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
+pub use net::listener::{TlsError, TlsFiles};
+pub use ops::audit::{AuditOptions, WhenUnwritable};
 pub use ops::config::{
     AdminListen, AuditFolder, ConfigError, DurationError, Lifetime, Options, ServerFlags, ServerRole, Settings, Time,
     WhenAway, parse_duration, print_effective, print_sample,
 };
+pub use ops::maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
 pub use process::{ServeError, run_server};

@@ -10,7 +10,7 @@ use canopy_planner::chain;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::credentials::Credentials;
-use crate::listener::raise_descriptor_limit;
+use crate::net::listener::raise_descriptor_limit;
 use crate::ops::config::{ConfigError, Options, ServerFlags, print_effective};
 use crate::ops::notify::Notifier;
 use crate::ops::reload::Reload;

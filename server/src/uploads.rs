@@ -5,7 +5,7 @@ use std::sync::Arc;
 use canopy_access::Quota;
 use parking_lot::Mutex;
 
-use crate::peer::{Host, Share, Shares};
+use crate::net::peer::{Host, Share, Shares};
 use crate::quota::{Bill, OverQuota, Used};
 
 /// Messages up to this length are forgotten once they have arrived: there are many, and what they take is little.

@@ -31,13 +31,13 @@ use tower::ServiceExt as _;
 
 use self::queue_page::QueuePage;
 use crate::access::Shown;
-use crate::around::WebCalls;
 use crate::credentials::Credentials;
 use crate::drain::DrainHandle;
-use crate::listener::{self, Begun, Places, Spoken, Tls};
 use crate::metrics::{Metrics, OPEN_METRICS, TEXT};
+use crate::net::around::WebCalls;
+use crate::net::listener::{self, Begun, Places, Spoken, Tls};
+use crate::net::peer::Peer;
 use crate::ops::statistics::WeakStatistics;
-use crate::peer::Peer;
 use crate::store::{Others, Upkeep};
 
 /// Longest time from a connection to the end of the headers on it, and to the end of the answer.

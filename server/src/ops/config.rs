@@ -16,9 +16,9 @@ use canopy_service::NoHome;
 use canopy_topology::{SiteRates, TopologyLimits};
 
 use crate::access::AccessOptions;
-use crate::audit::AuditOptions;
 use crate::jobs::refusals::RefusalOptions;
-use crate::listener::TlsFiles;
+use crate::net::listener::TlsFiles;
+use crate::ops::audit::AuditOptions;
 use crate::ops::telemetry::TelemetryError;
 use crate::replan::ReplanOptions;
 use crate::store::ArchiveTrust;

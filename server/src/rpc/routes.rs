@@ -15,10 +15,10 @@ use canopy_proto::v1::topologies_server::TopologiesServer;
 use tonic::server::NamedService as _;
 use tonic::service::Routes;
 
-use crate::around::around;
 use crate::drain::DrainHandle;
 use crate::jobs::answers::Answers;
 use crate::jobs::workers::Jobs;
+use crate::net::around::around;
 use crate::ops::config::Options;
 use crate::ops::reload::Reloads;
 use crate::replan::Replanner;

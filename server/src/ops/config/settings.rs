@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::StoreEngine;
 use super::{AdminListen, AuditFolder, ConfigError, Options, ServerRole, Time, WhenAway};
-use crate::audit::WhenUnwritable;
 use crate::jobs::refusals::RefusalOptions;
+use crate::ops::audit::WhenUnwritable;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
 use crate::store::RecordOptions;

@@ -4,8 +4,8 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http;
 
-use crate::around::{Answer, Around, Calls};
 use crate::call;
+use crate::net::around::{Answer, Around, Calls};
 
 /// Gives the answers that a function makes of those of the inner service: it is given the path of the request and the answer.
 #[derive(Clone, Copy, Debug)]

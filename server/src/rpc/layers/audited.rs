@@ -5,10 +5,10 @@ use tonic::body::Body;
 use tonic::codegen::http;
 use tonic::{Code, Status};
 
-use crate::around::Answer;
-use crate::audit::AuditLog;
 use crate::call::CallContext;
 use crate::clock;
+use crate::net::around::Answer;
+use crate::ops::audit::AuditLog;
 use crate::rpc::layers::record::code_name;
 use crate::rpc::shared::status::unaudited;
 

@@ -7,9 +7,9 @@ use tokio::time::sleep;
 use tonic::body::Body;
 use tonic::codegen::http;
 
-use crate::around::{Answer, Around, Calls};
 use crate::drain::DrainHandle;
 use crate::failure::PlanFailure;
+use crate::net::around::{Answer, Around, Calls};
 use crate::rpc::layers::record::Arrived;
 use crate::rpc::shared::status::to_status;
 
@@ -59,7 +59,7 @@ mod tests {
     use tower::Service as _;
 
     use super::*;
-    use crate::around::around;
+    use crate::net::around::around;
     use crate::tasks;
 
     /// A drain waits for calls whose requests are there, and for no request that is still on its way.

@@ -15,13 +15,13 @@ use tonic::codegen::http::header::AUTHORIZATION;
 use tonic::codegen::{Bytes, http};
 
 use crate::access::{Access, Shown, Stranger};
-use crate::around::{Answer, Around, Calls};
-use crate::audit::AuditLog;
 use crate::call::{self, CallContext, Caller};
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::metrics::Metrics;
-use crate::peer::{Host, Peer};
+use crate::net::around::{Answer, Around, Calls};
+use crate::net::peer::{Host, Peer};
+use crate::ops::audit::AuditLog;
 use crate::quota::{Accounts, OverQuota, Used};
 use crate::rpc::layers::audited::audited;
 use crate::rpc::layers::record::code_name;

@@ -22,11 +22,11 @@ use tracing::{Instrument as _, Span};
 
 use self::messages::Messages;
 use self::received::Received;
-use crate::around::{Answer, Around, Calls};
 use crate::call::{CallContext, LineLimit};
 use crate::clock;
 use crate::metrics::{GoingOn, Metrics, Timed};
-use crate::peer::{Host, Peer};
+use crate::net::around::{Answer, Around, Calls};
+use crate::net::peer::{Host, Peer};
 use crate::trace::call_span;
 use crate::uploads::UploadBudget;
 

@@ -20,8 +20,8 @@ use tonic::body::Body;
 use tonic::codegen::{Bytes, http};
 
 use self::handling::Handling;
-use crate::around::{Answer, Around, Calls};
 use crate::failure::CallFailure;
+use crate::net::around::{Answer, Around, Calls};
 use crate::rpc::shared::deadline::DeadlinePolicy;
 use crate::rpc::shared::status::call_status;
 
@@ -124,7 +124,7 @@ mod tests {
 
     use super::handling::LONG_BYTES;
     use super::*;
-    use crate::around::{Surrounded, around};
+    use crate::net::around::{Surrounded, around};
     use crate::rpc::layers::record::Arrived;
     use crate::tasks;
 

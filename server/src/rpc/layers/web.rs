@@ -9,7 +9,7 @@ use tower::Layer as _;
 use tower::util::BoxCloneSyncService;
 
 use crate::access::Access;
-use crate::around::{Answer, Around, Calls, WebCalls, around};
+use crate::net::around::{Answer, Around, Calls, WebCalls, around};
 
 /// How messages are sent: as bytes, not as Base64. A form of another site cannot state such a type.
 const CONTENT_TYPES: [&str; 2] = ["application/grpc-web+proto", "application/grpc-web"];

@@ -32,7 +32,7 @@ use crate::call;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::peer::{Full, Host, Peer, Places};
+use crate::net::peer::{Full, Host, Peer, Places};
 use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, START, Scope};
 use crate::rpc::EventStream;
 use crate::rpc::shared::call_pool::CallPool;

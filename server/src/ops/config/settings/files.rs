@@ -7,7 +7,7 @@ use canopy_database::Address;
 use canopy_topology::SiteRates;
 
 use crate::access::{Secrecy, read_guarded};
-use crate::listener::TlsFiles;
+use crate::net::listener::TlsFiles;
 use crate::ops::config::{ConfigError, Settings};
 use crate::ops::telemetry::{Collector, Identity};
 use crate::store::ArchiveTrust;

@@ -180,7 +180,7 @@ mod tests {
     use tonic::Code;
 
     use super::*;
-    use crate::peer::Host;
+    use crate::net::peer::Host;
     use crate::uploads::UploadBudget;
 
     const HOST: Host = Host::Local;

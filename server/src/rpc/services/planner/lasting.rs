@@ -10,7 +10,7 @@ use super::STREAM_BUFFER;
 use super::stream::{Ended, Outgoing, conclude};
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, MovingFailure, PlanFailure};
-use crate::peer::{Full, Host, Peer, Places};
+use crate::net::peer::{Full, Host, Peer, Places};
 use crate::rpc::shared::call_pool;
 use crate::rpc::shared::events::EventStream;
 use crate::rpc::shared::status::{call_status, to_status};

@@ -29,9 +29,9 @@ use tower::ServiceExt as _;
 use self::preface::Prefaced;
 use self::silent::SilentConnections;
 use crate::access::Shown;
-use crate::around::Calls;
 use crate::clock;
-use crate::peer::{Host, Peer};
+use crate::net::around::Calls;
+use crate::net::peer::{Host, Peer};
 
 pub use self::tls::{TlsError, TlsFiles};
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::metrics::{GoingOn, Metrics};
-use crate::peer::{Host, Peer, Share, Shares};
+use crate::net::peer::{Host, Peer, Share, Shares};
 
 /// Open files that a process asks for, if the system allows.
 const DESCRIPTORS_WANTED: u64 = 65_536;

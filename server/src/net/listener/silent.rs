@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::{AbortHandle, yield_now};
 
 use super::limits::{Full, Place, Places};
-use crate::peer::{Host, Peer};
+use crate::net::peer::{Host, Peer};
 
 /// Whether a connection has said what it is for; clones are the same one's.
 #[derive(Clone, Debug, Default)]
