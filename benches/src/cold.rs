@@ -10,8 +10,8 @@ use std::time::Duration;
 use canopy_client::{Client, ErrorClass, PlanReceiver, ServerAddress};
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Accepted, Collective, CollectiveSpec, DocumentFormat, OutputFormat, OutputSpec, PlanReply, PlanRequest, Progress,
-    TopologyDocument, TopologySource,
+    Accepted, Collective, CollectiveSpec, DocumentFormat, OutputFormat, OutputSpec, PlanRequest, PlanResponse,
+    Progress, TopologyDocument, TopologySource,
 };
 use canopy_server::{EmbeddedServer, Options};
 
@@ -108,7 +108,7 @@ impl PlanReceiver for Receiver {
 
     fn progress(&mut self, _: &Progress) {}
 
-    fn plan(&mut self, _: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, _: &PlanResponse) -> std::io::Result<()> {
         Ok(())
     }
 

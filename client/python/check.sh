@@ -17,9 +17,10 @@ work=$(mktemp -d)
 "$canopyd" --data-dir "$work/data" 2>"$work/log" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" || true; rm -rf "$work"' EXIT
+until [ -S "$work/data/canopy.sock" ]; do sleep 0.1; done
 ask() { "$PYTHON" plan.py "$@" --collective allgather --server "unix:$work/data/canopy.sock"; }
 
-# The first call waits until the server is there. A file of many pieces, then the same out of the cache.
+# A file of many pieces, then the same out of the cache.
 ask dgx-a100:boxes=2 --format msccl-xml --output "$work/cold.xml" | grep '"cache": "miss"' >/dev/null
 ask dgx-a100:boxes=2 --format msccl-xml --output "$work/warm.xml" | grep '"cache": "hit"' >/dev/null
 cmp "$work/cold.xml" "$work/warm.xml"
@@ -59,4 +60,13 @@ refused 3 mesh:2x2,down=00-01+00-10 30
 refused 5 torus:31x33 0.3
 if ask ring:2 --placement a:x --output "$work/none.json" 2>/dev/null; then exit 1; fi
 if compgen -G "$work/none*" || compgen -G "$work/tmp*"; then exit 1; fi
+# A server that is not there is named within two seconds.
+status=0
+said=$("$PYTHON" plan.py ring:2 --collective gather --server 127.0.0.1:1 --output "$work/none.json" 2>&1) || status=$?
+[ "$status" = 6 ] && [[ $said == *"no server answers at 127.0.0.1:1 within 2 s"* ]]
+# Every collective and every format by its name.
+for collective in reduce-scatter allreduce broadcast reduce gather scatter all-to-all; do
+    "$PYTHON" plan.py ring:4 --collective "$collective" --server "unix:$work/data/canopy.sock" --output "$work/$collective.json" >/dev/null
+done
+CANOPY_SERVER=unix:$work/data/canopy.sock "$PYTHON" tests/follow.py
 echo "python client: ok"

@@ -3,11 +3,11 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-use canopy_proto::v1::export_plans_event::Event as Exported;
+use canopy_proto::v1::archive_event::Event as Exported;
 use canopy_proto::v1::import_plans_request::Event as Imported;
 use canopy_proto::v1::{
-    ArchiveContents, ArchiveEnd, ArchivePiece, BackUpRequest, CheckStoreEntry, CheckStoreRequest, ExportPlansEvent,
-    ExportPlansRequest, ImportPlansReply, ImportPlansRequest,
+    ArchiveContents, ArchiveEnd, ArchiveEvent, ArchivePiece, BackUpRequest, CheckStoreEntry, CheckStoreRequest,
+    ExportPlansRequest, ImportPlansRequest, ImportPlansResponse,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -50,7 +50,7 @@ impl Client {
         receiver: &mut dyn ArchiveReceiver,
     ) -> Result<ArchiveEnd, ClientError> {
         let request = self.limited(ExportPlansRequest { filter: filter.to_owned() }, deadline);
-        let mut service = self.plan_admin.clone();
+        let mut service = self.plans.clone();
         let call = async { answer(service.export_plans(request), deadline).await };
         within(deadline, receive(call, deadline, receiver)).await
     }
@@ -66,7 +66,7 @@ impl Client {
         receiver: &mut dyn ArchiveReceiver,
     ) -> Result<ArchiveEnd, ClientError> {
         let request = self.limited(BackUpRequest {}, deadline);
-        let mut service = self.server_admin.clone();
+        let mut service = self.server.clone();
         let call = async { answer(service.back_up(request), deadline).await };
         within(deadline, receive(call, deadline, receiver)).await
     }
@@ -81,7 +81,7 @@ impl Client {
         mut checked: impl FnMut(CheckStoreEntry),
     ) -> Result<(), ClientError> {
         let request = self.limited(CheckStoreRequest {}, deadline);
-        let mut service = self.server_admin.clone();
+        let mut service = self.server.clone();
         let received = async {
             let mut stream = answer(service.check_store(request), deadline).await?;
             while let Some(entry) = stream.message().await.map_err(|status| from_status(&status, deadline))? {
@@ -105,10 +105,10 @@ impl Client {
         request_id: RequestId,
         deadline: Option<Duration>,
         sent: impl FnMut(u64) + Send + 'static,
-    ) -> Result<ImportPlansReply, ClientError> {
+    ) -> Result<ImportPlansResponse, ClientError> {
         let (sender, receiver) = mpsc::channel(PIECES_WAITING);
         let reading = spawn_blocking(move || send(archive, request_id, &sender, sent));
-        let mut service = self.plan_admin.clone();
+        let mut service = self.plans.clone();
         let reply = answer(service.import_plans(self.limited(ReceiverStream::new(receiver), deadline)), deadline).await;
         // The call has ended, so the reader ends, too; what kept it from reading matters more than what came of that.
         match reading.await {
@@ -121,7 +121,7 @@ impl Client {
 
 /// Receives an archive, and checks it piece by piece.
 async fn receive(
-    call: impl Future<Output = Result<Streaming<ExportPlansEvent>, ClientError>>,
+    call: impl Future<Output = Result<Streaming<ArchiveEvent>, ClientError>>,
     deadline: Option<Duration>,
     receiver: &mut dyn ArchiveReceiver,
 ) -> Result<ArchiveEnd, ClientError> {

@@ -36,97 +36,97 @@ macro_rules! calls {
 
 calls! {
     /// Makes a plan or takes it from the cache. Files over 64 KiB are described but not sent.
-    plan_metadata = planner.plan(PlanRequest) -> PlanReply;
+    plan_metadata = planner.plan(PlanRequest) -> PlanResponse;
     /// Takes a plan from the cache, or fails with reason `PLAN_NOT_CACHED`. Files are described but not sent.
-    lookup_plan = planner.lookup_plan(PlanRequest) -> PlanReply;
+    look_up_plan = planner.look_up_plan(PlanRequest) -> PlanResponse;
     /// Makes the plans of a job for its communicators, collectives and sizes. Files are described but not sent.
-    plan_bundle = planner.plan_bundle(PlanBundleRequest) -> PlanBundleReply;
+    plan_bundle = planner.plan_bundle(PlanBundleRequest) -> PlanBundleResponse;
     /// Finds the best rate that any plan for a request can reach, with the proof.
-    bound = planner.bound(PlanRequest) -> BoundReply;
+    compute_bound = analysis.compute_bound(PlanRequest) -> ComputeBoundResponse;
     /// Splits one message over link-disjoint paths.
-    paths = planner.paths(PathsRequest) -> PathsReply;
+    find_paths = analysis.find_paths(FindPathsRequest) -> FindPathsResponse;
     /// Orders machines so that stock runtimes load the network least.
-    order_machines = planner.order_machines(OrderMachinesRequest) -> OrderMachinesReply;
+    order_machines = analysis.order_machines(OrderMachinesRequest) -> OrderMachinesResponse;
     /// Starts a job that makes a plan and continues without this client.
-    prefetch = planner.prefetch(PlanRequest) -> Operation;
+    prefetch_plan = planner.prefetch_plan(PlanRequest) -> Operation;
     /// Describes a cached plan.
-    get_plan = planner.get_plan(GetPlanRequest) -> Plan;
+    get_plan = plans.get_plan(GetPlanRequest) -> Plan;
     /// Explains what limits a cached plan, and what is in its files.
-    explain_plan = planner.explain_plan(ExplainPlanRequest) -> PlanExplanation;
+    explain_plan = plans.explain_plan(ExplainPlanRequest) -> PlanExplanation;
     /// Simulates a cached plan for messages of several sizes.
-    simulate_plan = planner.simulate_plan(SimulatePlanRequest) -> SimulatePlanReply;
+    simulate_plan = plans.simulate_plan(SimulatePlanRequest) -> SimulatePlanResponse;
     /// Returns a job.
     get_operation = operations.get_operation(GetOperationRequest) -> Operation;
     /// Lists a page of jobs, newest first.
-    list_operations = operations.list_operations(ListOperationsRequest) -> ListOperationsReply;
+    list_operations = operations.list_operations(ListOperationsRequest) -> ListOperationsResponse;
     /// Waits until a job is done or the time-out of the request has passed.
     wait_operation = operations.wait_operation(WaitOperationRequest) -> Operation;
     /// Cancels a job.
     cancel_operation = operations.cancel_operation(CancelOperationRequest) -> Operation;
     /// Lists a page of cached plans.
-    list_plans = plan_admin.list_plans(ListPlansRequest) -> ListPlansReply;
+    list_plans = plans.list_plans(ListPlansRequest) -> ListPlansResponse;
     /// Returns the size, uses and age of a cached plan.
-    get_plan_summary = plan_admin.get_plan_summary(GetPlanSummaryRequest) -> PlanSummary;
+    get_plan_summary = plans.get_plan_summary(GetPlanSummaryRequest) -> PlanSummary;
     /// Pins a plan.
-    pin_plan = plan_admin.pin_plan(PinPlanRequest) -> PlanSummary;
+    pin_plan = plans.pin_plan(PinPlanRequest) -> PlanSummary;
     /// Unpins a plan.
-    unpin_plan = plan_admin.unpin_plan(UnpinPlanRequest) -> PlanSummary;
+    unpin_plan = plans.unpin_plan(UnpinPlanRequest) -> PlanSummary;
     /// Removes plans from the cache.
-    evict_plans = plan_admin.evict_plans(EvictPlansRequest) -> EvictPlansReply;
+    evict_plans = plans.evict_plans(EvictPlansRequest) -> EvictPlansResponse;
     /// Forgets which requests have no plan.
-    forget_refusals = plan_admin.forget_refusals(ForgetRefusalsRequest) -> ForgetRefusalsReply;
+    forget_refusals = server.forget_refusals(ForgetRefusalsRequest) -> ForgetRefusalsResponse;
     /// Stores a topology.
-    put_topology = topologies.put_topology(PutTopologyRequest) -> PutTopologyReply;
+    put_topology = networks.put_topology(PutTopologyRequest) -> PutTopologyResponse;
     /// Describes a stored topology and returns a part of its document.
-    get_topology = topologies.get_topology(GetTopologyRequest) -> GetTopologyReply;
+    get_topology = networks.get_topology(GetTopologyRequest) -> GetTopologyResponse;
     /// Lists a page of stored topologies.
-    list_topologies = topologies.list_topologies(ListTopologiesRequest) -> ListTopologiesReply;
+    list_topologies = networks.list_topologies(ListTopologiesRequest) -> ListTopologiesResponse;
     /// Describes a topology or its problem.
-    check_topology = topologies.check_topology(CheckTopologyRequest) -> CheckTopologyReply;
+    check_topology = networks.check_topology(CheckTopologyRequest) -> CheckTopologyResponse;
     /// Deletes a stored topology.
-    delete_topology = topologies.delete_topology(DeleteTopologyRequest) -> DeleteTopologyReply;
+    delete_topology = networks.delete_topology(DeleteTopologyRequest) -> DeleteTopologyResponse;
     /// Stores a cluster, or replaces the one of its name.
-    put_cluster = clusters.put_cluster(PutClusterRequest) -> PutClusterReply;
+    put_cluster = networks.put_cluster(PutClusterRequest) -> PutClusterResponse;
     /// Describes a stored cluster and names its machines.
-    get_cluster = clusters.get_cluster(GetClusterRequest) -> GetClusterReply;
+    get_cluster = networks.get_cluster(GetClusterRequest) -> GetClusterResponse;
     /// Lists a page of stored clusters.
-    list_clusters = clusters.list_clusters(ListClustersRequest) -> ListClustersReply;
+    list_clusters = networks.list_clusters(ListClustersRequest) -> ListClustersResponse;
     /// Deletes a stored cluster.
-    delete_cluster = clusters.delete_cluster(DeleteClusterRequest) -> DeleteClusterReply;
+    delete_cluster = networks.delete_cluster(DeleteClusterRequest) -> DeleteClusterResponse;
     /// Finds the best networks for collectives with a given number of nodes and ports.
-    find = topologies.find(FindRequest) -> FindReply;
+    find_networks = analysis.find_networks(FindNetworksRequest) -> FindNetworksResponse;
     /// Reports faults of elements.
-    report_faults = faults.report_faults(ReportFaultsRequest) -> ReportFaultsReply;
+    report_faults = faults.report_faults(ReportFaultsRequest) -> ReportFaultsResponse;
     /// Lists a page of broken or slow elements.
-    list_faults = faults.list_faults(ListFaultsRequest) -> ListFaultsReply;
+    list_faults = faults.list_faults(ListFaultsRequest) -> ListFaultsResponse;
     /// Clears faults, whichever source reported them.
-    clear_faults = faults.clear_faults(ClearFaultsRequest) -> ClearFaultsReply;
+    clear_faults = faults.clear_faults(ClearFaultsRequest) -> ClearFaultsResponse;
     /// Acquires a lease: records that a job uses plans.
     acquire_lease = leases.acquire_lease(AcquireLeaseRequest) -> Lease;
     /// Extends a lease.
     renew_lease = leases.renew_lease(RenewLeaseRequest) -> Lease;
     /// Releases a lease, or all leases of a job.
-    release_lease = leases.release_lease(ReleaseLeaseRequest) -> ReleaseLeaseReply;
+    release_lease = leases.release_lease(ReleaseLeaseRequest) -> ReleaseLeaseResponse;
     /// Returns a lease.
     get_lease = leases.get_lease(GetLeaseRequest) -> Lease;
     /// Lists a page of leases.
-    list_leases = leases.list_leases(ListLeasesRequest) -> ListLeasesReply;
+    list_leases = leases.list_leases(ListLeasesRequest) -> ListLeasesResponse;
     /// Returns the server's version, capabilities, limits and counters.
-    get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
+    get_status = server.get_status(GetStatusRequest) -> ServerStatus;
     /// Returns the caller's name and tenant, their quotas and the use of them.
-    get_quota = server_admin.get_quota(GetQuotaRequest) -> QuotaStatus;
+    get_quota = server.get_quota(GetQuotaRequest) -> QuotaStatus;
     /// Reads the configuration, the rules of access and the certificates again.
-    reload_config = server_admin.reload_config(ReloadConfigRequest) -> ReloadConfigReply;
+    reload_config = server.reload_config(ReloadConfigRequest) -> ReloadConfigResponse;
     /// Returns the settings of a server that are in effect.
-    get_config = server_admin.get_config(GetConfigRequest) -> ConfigReply;
+    get_config = server.get_config(GetConfigRequest) -> GetConfigResponse;
     /// Changes which lines a server logs.
-    set_log_filter = server_admin.set_log_filter(SetLogFilterRequest) -> SetLogFilterReply;
+    set_log_filter = server.set_log_filter(SetLogFilterRequest) -> SetLogFilterResponse;
     /// Returns a server's metrics in the text format of Prometheus.
-    get_metrics = server_admin.get_metrics(GetMetricsRequest) -> MetricsReply;
+    get_metrics = server.get_metrics(GetMetricsRequest) -> GetMetricsResponse;
     /// Returns the running and waiting jobs.
-    get_queue = server_admin.get_queue(GetQueueRequest) -> QueueStatus;
+    get_queue = server.get_queue(GetQueueRequest) -> QueueStatus;
     /// Shuts the server down in order.
-    drain = server_admin.drain(DrainRequest) -> DrainReply;
+    drain = server.drain(DrainRequest) -> DrainResponse;
 }
 
 impl Client {

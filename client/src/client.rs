@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::clusters_client::ClustersClient;
+use canopy_proto::v1::analysis_client::AnalysisClient;
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::operations_client::OperationsClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
-use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Progress};
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
+use canopy_proto::v1::{Accepted, PlanRequest, PlanResponse, Progress};
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
 
@@ -37,13 +37,13 @@ pub trait PlanReceiver: Send {
     fn progress(&mut self, _progress: &Progress) {}
 
     /// A checked plan, better than those before it, while the requested one is still being made.
-    fn candidate(&mut self, _reply: &PlanReply) {}
+    fn candidate(&mut self, _reply: &PlanResponse) {}
 
     /// Receives the plan, before the content of its files.
     ///
     /// # Errors
     /// An error ends the call.
-    fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()>;
+    fn plan(&mut self, reply: &PlanResponse) -> std::io::Result<()>;
 
     /// Receives the next bytes of the file at this index of `Plan.artifacts`. Files arrive one after another.
     ///
@@ -59,11 +59,11 @@ pub trait PlanReceiver: Send {
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) planner: PlannerClient<Channel>,
+    pub(crate) plans: PlansClient<Channel>,
+    pub(crate) analysis: AnalysisClient<Channel>,
+    pub(crate) networks: NetworksClient<Channel>,
     pub(crate) operations: OperationsClient<Channel>,
-    pub(crate) plan_admin: PlanAdminClient<Channel>,
-    pub(crate) server_admin: ServerAdminClient<Channel>,
-    pub(crate) topologies: TopologiesClient<Channel>,
-    pub(crate) clusters: ClustersClient<Channel>,
+    pub(crate) server: ServerClient<Channel>,
     pub(crate) faults: FaultsClient<Channel>,
     pub(crate) leases: LeasesClient<Channel>,
     pub(crate) tenant: Option<Tenant>,
@@ -103,11 +103,11 @@ impl Client {
         let channel = endpoint.connect().await.map_err(unreachable)?;
         Ok(Self {
             planner: PlannerClient::new(channel.clone()),
+            plans: PlansClient::new(channel.clone()),
+            analysis: AnalysisClient::new(channel.clone()),
+            networks: NetworksClient::new(channel.clone()),
             operations: OperationsClient::new(channel.clone()),
-            plan_admin: PlanAdminClient::new(channel.clone()),
-            server_admin: ServerAdminClient::new(channel.clone()),
-            topologies: TopologiesClient::new(channel.clone()),
-            clusters: ClustersClient::new(channel.clone()),
+            server: ServerClient::new(channel.clone()),
             faults: FaultsClient::new(channel.clone()),
             leases: LeasesClient::new(channel),
             tenant: None,
@@ -133,10 +133,10 @@ impl Client {
         request: PlanRequest,
         deadline: Option<Duration>,
         receiver: &mut dyn PlanReceiver,
-    ) -> Result<PlanReply, ClientError> {
+    ) -> Result<PlanResponse, ClientError> {
         let request = self.limited(request, deadline);
         let to_the_plan = async {
-            let response = self.planner.plan_stream(request).await.map_err(|status| from_status(&status, deadline))?;
+            let response = self.planner.stream_plan(request).await.map_err(|status| from_status(&status, deadline))?;
             let mut events = Events { stream: response.into_inner(), sequence_next: 0, deadline };
             let reply = follow(&mut events, receiver).await?;
             Ok((events, reply))
@@ -158,7 +158,7 @@ impl Client {
 }
 
 /// Reads events up to the plan.
-async fn follow(events: &mut Events, receiver: &mut dyn PlanReceiver) -> Result<PlanReply, ClientError> {
+async fn follow(events: &mut Events, receiver: &mut dyn PlanReceiver) -> Result<PlanResponse, ClientError> {
     while let Some(event) = events.next().await? {
         match event {
             Event::Accepted(accepted) => receiver.accepted(&accepted),

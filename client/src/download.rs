@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::fetch_artifact_event::Event;
-use canopy_proto::v1::{Artifact, FetchArtifactEvent, FetchArtifactRequest, OutputFormat, Placement};
+use canopy_proto::v1::fetch_plan_file_event::Event;
+use canopy_proto::v1::{Artifact, FetchPlanFileEvent, FetchPlanFileRequest, OutputFormat, Placement};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tonic::Streaming;
@@ -137,8 +137,8 @@ impl Client {
         transfer: &mut Transfer,
         write: &mut (dyn FnMut(&[u8]) -> std::io::Result<()> + Send),
     ) -> Result<(), ClientError> {
-        let request = FetchArtifactRequest {
-            plan: file.plan.clone(),
+        let request = FetchPlanFileRequest {
+            name: file.plan.clone(),
             format: file.format.into(),
             profile: file.profile.clone(),
             offset: transfer.offset(),
@@ -146,8 +146,8 @@ impl Client {
             instances: file.instances,
             placement: file.placement.clone(),
         };
-        let mut planner = self.planner.clone();
-        let mut stream = answer(planner.fetch_artifact(self.limited(request, limit)), limit).await?;
+        let mut plans = self.plans.clone();
+        let mut stream = answer(plans.fetch_plan_file(self.limited(request, limit)), limit).await?;
         let Some(Event::Artifact(artifact)) = next(&mut stream, limit).await? else {
             return Err(UNDESCRIBED);
         };
@@ -167,14 +167,14 @@ impl Client {
 
 /// The next event of a kind that this client knows; `None` at the end of the stream.
 async fn next(
-    stream: &mut Streaming<FetchArtifactEvent>,
+    stream: &mut Streaming<FetchPlanFileEvent>,
     limit: Option<Duration>,
 ) -> Result<Option<Event>, ClientError> {
     loop {
         match stream.message().await.map_err(|status| from_status(&status, limit))? {
             None => return Ok(None),
-            Some(FetchArtifactEvent { event: Some(event), .. }) => return Ok(Some(event)),
-            Some(FetchArtifactEvent { event: None, .. }) => {}
+            Some(FetchPlanFileEvent { event: Some(event), .. }) => return Ok(Some(event)),
+            Some(FetchPlanFileEvent { event: None, .. }) => {}
         }
     }
 }

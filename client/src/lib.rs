@@ -19,7 +19,7 @@ mod request_id;
 mod retry;
 mod tenant;
 mod watch;
-mod what_if;
+mod weigh;
 
 pub use address::{AddressError, ServerAddress};
 pub use archive::ArchiveReceiver;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::{ReplanEvent, WatchReplansRequest};
+use canopy_proto::v1::{ReplanEvent, WatchLeasesRequest};
 use tonic::{Code, Streaming};
 
 use crate::client::Client;
@@ -21,13 +21,13 @@ impl Client {
     ///
     /// # Errors
     /// See [`ClientError`]; an expired token is refused with reason `RESUME_TOKEN_EXPIRED`.
-    pub async fn watch_replans(
+    pub async fn watch_leases(
         &self,
-        request: WatchReplansRequest,
+        request: WatchLeasesRequest,
         silence_max: Duration,
     ) -> Result<ReplanEvents, ClientError> {
-        let mut service = self.faults.clone();
-        let opened = tokio::time::timeout(silence_max, service.watch_replans(self.limited(request, None))).await;
+        let mut service = self.leases.clone();
+        let opened = tokio::time::timeout(silence_max, service.watch_leases(self.limited(request, None))).await;
         let opened = opened.map_err(|_| ClientError::Deadline { limit: silence_max })?;
         let stream = opened.map_err(|status| from_status(&status, None))?.into_inner();
         Ok(ReplanEvents { stream, silence_max })

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Actions, keepActions, readActions } from "./actions";
 import { useAsked, useRoute, type Route } from "./hooks";
-import { ServerAdmin } from "./messages/canopy/v1/admin_pb";
+import { Server } from "./messages/canopy/v1/server_pb";
 import { call, caller, UNAUTHENTICATED } from "./rpc";
 import { AuditPage } from "./pages/audit";
 import { ClusterPage, ClustersPage, TopologyPage } from "./pages/clusters";
@@ -61,7 +61,7 @@ function Console() {
   const route = useRoute();
   const [actions, setActions] = useState(readActions);
   const [callerRound, setCallerRound] = useState(0);
-  const quota = useAsked(`caller ${callerRound}`, 30, (signal) => call(ServerAdmin.method.getQuota, {}, { signal }));
+  const quota = useAsked(`caller ${callerRound}`, 30, (signal) => call(Server.method.getQuota, {}, { signal }));
   const main = useRef<HTMLElement>(null);
   const current = route.path[0] ?? "";
   const singular = { plans: "Plan", jobs: "Job", clusters: "Cluster", topologies: "Topology", leases: "Lease" }[current];

@@ -1,6 +1,6 @@
 // Which nodes and links of a network known faults concern.
-import type { KnownFault } from "./messages/canopy/v1/faults_pb";
-import type { Fault } from "./messages/canopy/v1/topology_pb";
+import { type KnownFault } from "./messages/canopy/v1/faults_pb";
+import { type Fault } from "./messages/canopy/v1/topology_pb";
 import { pairOf, type Broken, type Model } from "./model";
 
 interface Concerned {

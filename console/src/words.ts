@@ -1,8 +1,8 @@
 // Numbers, times and names as people read them.
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Fault } from "./messages/canopy/v1/topology_pb";
-import { Collective, OutputFormat, type CollectiveSpec } from "./messages/canopy/v1/plan_pb";
-import { OperationState, Priority } from "./messages/canopy/v1/operation_pb";
+import { OperationState, Priority } from "./messages/canopy/v1/operations_pb";
+import { Collective, type CollectiveSpec, OutputFormat } from "./messages/canopy/v1/plan_pb";
+import { type Fault } from "./messages/canopy/v1/topology_pb";
 
 /** A fraction `num/den` as a float, for display; the exact text is kept beside it. */
 export function fraction(text: string): number {

@@ -555,7 +555,7 @@ def many_networks(this):
             event = field(1, "feed") + field(2, f"{number}{len(more)}") + field(3, link) + b"".join(more)
             yield network(number) + field(2, event)
 
-    way.call("/canopy.v1.Topologies/PutTopology", map(network, range(1, kept + 1)))
+    way.call("/canopy.v1.Networks/PutTopology", map(network, range(1, kept + 1)))
     broken = range(kept + 1, 9600)
     way.call("/canopy.v1.Faults/ReportFaults", events(broken))
     until(lambda: server.metric("canopy_topologies") > 9500, f"{server.metric('canopy_topologies')} networks are stored")
@@ -563,7 +563,7 @@ def many_networks(this):
     way.call("/canopy.v1.Faults/ReportFaults", events(broken, field(7, True)))
     until(lambda: server.metric("canopy_faults_active") == 0, "faults that were cleared count")
     # Room is made when it is needed.
-    way.call("/canopy.v1.Topologies/PutTopology", [network(10_000)])
+    way.call("/canopy.v1.Networks/PutTopology", [network(10_000)])
     way.close()
     this.clears("networks")
     server.leave()
@@ -771,7 +771,7 @@ def few_descriptors(this):
     while server.metric("process_open_fds") <= 0.83 * 64 and len(ways) < 40:
         with contextlib.suppress(OSError):
             ways.append(Streams(server, port))
-            ways[-1].open("/canopy.v1.Faults/WatchReplans")
+            ways[-1].open("/canopy.v1.Leases/WatchLeases")
     this.fires("files")
     for way in ways:
         way.close()
@@ -786,7 +786,7 @@ def many_watches(this):
     for _ in range(13):
         ways.append(Streams(server))
         for _ in range(256):
-            ways[-1].open("/canopy.v1.Faults/WatchReplans")
+            ways[-1].open("/canopy.v1.Leases/WatchLeases")
     until(lambda: server.metric("canopy_watchers") > 3300, "the server has fewer watches than were opened")
     this.fires("watched")
     for way in ways:

@@ -12,7 +12,7 @@
 //! | 7 | 0 |
 //! | 8–15 | length of the payload, little-endian |
 //! | 16–47 | BLAKE3 of bytes 0–15 and the payload |
-//! | 48… | payload: an encoded `canopy.v1.PlanReply` with plan and warnings, and the content of all artifacts |
+//! | 48… | payload: an encoded `canopy.v1.PlanResponse` with plan and warnings, and the content of all artifacts |
 
 use crate::Version;
 

@@ -70,7 +70,7 @@ const REFUSAL_CHARACTERS_MAX: usize = 300;
 pub async fn plan_bundle<M: PlanMaker>(
     maker: &M,
     request: v1::PlanBundleRequest,
-) -> Result<v1::PlanBundleReply, M::Failure> {
+) -> Result<v1::PlanBundleResponse, M::Failure> {
     if request.joint {
         return joint::answer(maker, JointWanted::read(request).map_err(ServiceError::from)?).await;
     }
@@ -95,7 +95,7 @@ struct Bundle<'a, M> {
 }
 
 impl<M: PlanMaker> Bundle<'_, M> {
-    async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, M::Failure> {
+    async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleResponse, M::Failure> {
         let all = v1::PlanRequest {
             topology: wanted.topology.take(),
             fault_policy: wanted.fault_policy,
@@ -115,10 +115,10 @@ impl<M: PlanMaker> Bundle<'_, M> {
             Ok((source, seats, parties))
         });
         let (source, seats, parties) = read.await?;
-        let mut reply = v1::PlanBundleReply {
+        let mut reply = v1::PlanBundleResponse {
             profile: wanted.runtime.name().to_owned(),
             model: Some(wanted.model().on_the_wire()),
-            ..v1::PlanBundleReply::default()
+            ..v1::PlanBundleResponse::default()
         };
         reply.warnings.extend(known);
         let mut items = self.items(&wanted, (&seats, &parties), &source, &mut reply.warnings);
@@ -241,7 +241,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
             // The first search may take half of what there is, each other one a little: the simulation needs its part.
             let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
             match self.plan(request, search).await {
-                Ok(v1::PlanReply { plan: Some(plan), .. }) => {
+                Ok(v1::PlanResponse { plan: Some(plan), .. }) => {
                     described.algorithm = plan.algorithm;
                     plans.extend(plan.artifacts.into_iter().next().and_then(|file| Some((position, file.content?))));
                 }
@@ -341,7 +341,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
     }
 
     /// Makes a plan within this time, with a refusal that is one of many.
-    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, v1::OperationError> {
+    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanResponse, v1::OperationError> {
         if limit < SEARCH_MIN {
             let text = "the deadline left no time for this plan; allow more time".to_owned();
             return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));

@@ -217,7 +217,7 @@ fn stated_reason(request: &v1::PlanRequest) -> Option<ServerReason> {
         Some(Source::Punctured(punctured)) => punctured.base.as_ref().and_then(|base| base.source.as_ref()),
         source => source,
     };
-    if matches!(base, Some(Source::Id(_) | Source::Cluster(_))) {
+    if matches!(base, Some(Source::Name(_) | Source::Cluster(_))) {
         return Some(ServerReason::StoredNetwork);
     }
     request.quality.is_some().then_some(ServerReason::Fallback)
@@ -299,15 +299,15 @@ impl Answer {
     }
 
     fn note_not_stored(&mut self, error: &StoreError) {
-        tracing::error!(plan = self.plan.plan.id, error = chain(error), "a plan could not be stored");
+        tracing::error!(plan = self.plan.plan.name, error = chain(error), "a plan could not be stored");
         self.warnings.push(not_stored());
     }
 
     /// The reply of a server with the same answer, files included.
-    pub fn reply(&self) -> v1::PlanReply {
+    pub fn reply(&self) -> v1::PlanResponse {
         let cache = if self.is_hit { v1::CacheOutcome::Hit } else { v1::CacheOutcome::Miss };
         let warnings: Vec<Warning> = self.plan.warnings.iter().chain(&self.warnings).cloned().collect();
-        v1::PlanReply {
+        v1::PlanResponse {
             plan: Some(self.plan.plan.clone()),
             cache: cache.into(),
             timings: Some(v1::Timings { canonical: self.canonical_ms, ..wire::timings(self.timings) }),

@@ -22,7 +22,7 @@ pub fn plan(key: &PlanKey, size: usize) -> StoredPlan {
     let content: Vec<u8> = (0_u8..=250).cycle().take(size).collect();
     let mut stored = StoredPlan::default();
     stored.warnings.push(Warning::new("W", "w".to_owned()));
-    stored.plan.id = key.plan_id();
+    stored.plan.name = key.plan_id();
     stored.plan.content_key = key.to_string();
     stored.plan.artifacts.resize_with(1, Default::default);
     let file = &mut stored.plan.artifacts[0];
@@ -124,7 +124,7 @@ fn finds_plans_by_their_ids(kind: &str, store: &Arc<dyn Store>) {
     for key in [zeros, other] {
         let plan = plan(&key, 10);
         records.put(&key, &plan).unwrap();
-        assert_eq!(records.find(&plan.plan.id).unwrap(), Some(key), "{kind}");
+        assert_eq!(records.find(&plan.plan.name).unwrap(), Some(key), "{kind}");
     }
     for id in ["", "plans/", "plans/09", "plans/0A090909090909090909090909090909", &format!("plans/{other}")] {
         assert_eq!(records.find(id).unwrap(), None, "{kind}: {id}");

@@ -104,7 +104,7 @@ impl PlanSummary {
         let schedules = provenance.schedules.iter().filter_map(|digits| ScheduleKey::from_digits(digits));
         Self {
             key: key.as_bytes().to_vec(),
-            id: plan.id.clone(),
+            id: plan.name.clone(),
             collective: StatedCollective { kind: collective.kind, root: collective.root },
             algorithm: plan.algorithm.clone(),
             topology_hash: topology.hash,

@@ -30,7 +30,7 @@ pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
     let Planned { key, plan, verdict, files, joint, .. } = &planned;
     let quality = quality(plan, &planned.optimality, planned.with_nvls.as_ref());
     v1::Plan {
-        id: key.plan_id(),
+        name: key.plan_id(),
         content_key: key.to_string(),
         provenance: Some(provenance(request, &planned)),
         quality: Some(quality),
@@ -136,11 +136,11 @@ fn in_common(joint: &JointSummary) -> Option<v1::JointPlan> {
 }
 
 /// The best rate that any plan for a request can reach, with its proof, and what it would be otherwise.
-pub fn bounded(prepared: &Prepared, bounds: &Bounds) -> v1::BoundReply {
+pub fn bounded(prepared: &Prepared, bounds: &Bounds) -> v1::ComputeBoundResponse {
     let rate = |bound: Option<&Bound>| bound.map(|bound| bound.upper.to_string()).unwrap_or_default();
     let found = &bounds.found;
     let Prepared { topology, topology_key, shares, .. } = prepared;
-    v1::BoundReply {
+    v1::ComputeBoundResponse {
         bound: found.upper.to_string(),
         lower: found.lower.to_string(),
         tight: found.is_tight(),

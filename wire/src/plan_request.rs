@@ -135,7 +135,7 @@ pub fn kept_request<E>(
     use v1::topology_source::Source;
     let mut request = v1::PlanRequest::decode(message).map_err(|_| KeptRequestError::Damaged)?;
     if let Some(v1::TopologySource { source: Some(source) }) = &mut request.topology
-        && let Source::Id(id) = source
+        && let Source::Name(id) = source
     {
         let content = document(id).map_err(KeptRequestError::Topology)?;
         *source = Source::Document(v1::TopologyDocument { format: v1::DocumentFormat::Json.into(), content });
@@ -270,7 +270,7 @@ pub fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInpu
         Source::Inline(topology) => Ok(TopologyInput::Inline(draft(topology)?)),
         Source::Punctured(_) => Err(RequestError::PuncturedHere),
         // The text has taken its place before a request comes here.
-        Source::Id(_) | Source::Cluster(_) => Err(RequestError::Missing { field: "topology", remedy }),
+        Source::Name(_) | Source::Cluster(_) => Err(RequestError::Missing { field: "topology", remedy }),
     }
 }
 

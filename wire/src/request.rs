@@ -19,7 +19,7 @@ pub fn draft(topology: v1::Topology) -> Result<TopologyDraft, InlineError> {
         Ok(DraftLink { from: link.from, to: link.to, capacity, latency, count: 1 })
     });
     Ok(TopologyDraft {
-        name: Some(topology.name).filter(|name| !name.is_empty()),
+        name: Some(topology.display_name).filter(|name| !name.is_empty()),
         cluster: None,
         nodes: nodes.collect::<Result<_, _>>()?,
         links: links.collect::<Result<_, _>>()?,
@@ -61,7 +61,7 @@ pub fn draft_on_the_wire(draft: &TopologyDraft) -> v1::Topology {
         latency_ns: link.latency.nanos(),
     };
     v1::Topology {
-        name: draft.name.clone().unwrap_or_default(),
+        display_name: draft.name.clone().unwrap_or_default(),
         nodes: draft.nodes.iter().map(node).collect(),
         links: draft.links.iter().map(link).collect(),
     }

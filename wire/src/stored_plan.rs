@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use canopy_planner::Warning;
-use canopy_proto::v1::{Plan, PlanReply};
+use canopy_proto::v1::{Plan, PlanResponse};
 use prost::Message as _;
 
 use crate::digest::sha256_hex;
@@ -54,14 +54,14 @@ impl StoredPlan {
     /// Encodes a plan made for this request. The bytes are those of a reply, without what belongs to one call alone.
     pub fn encode(&self, request: Vec<u8>) -> Vec<u8> {
         let (plan, warnings) = (Some(self.plan.clone()), warnings(&self.warnings));
-        let mut bytes = PlanReply { plan, warnings, ..PlanReply::default() }.encode_to_vec();
+        let mut bytes = PlanResponse { plan, warnings, ..PlanResponse::default() }.encode_to_vec();
         bytes.extend(Beside { request }.encode_to_vec());
         bytes
     }
 
     /// Reads what [`StoredPlan::encode`] wrote; `None` for anything else, and for a plan with a file without content.
     pub fn decode(bytes: Bytes) -> Option<Self> {
-        let PlanReply { plan, warnings, .. } = PlanReply::decode(bytes).ok()?;
+        let PlanResponse { plan, warnings, .. } = PlanResponse::decode(bytes).ok()?;
         let plan = plan.filter(|plan| plan.artifacts.iter().all(|artifact| artifact.content.is_some()))?;
         Some(Self::new(plan, warnings_read(warnings)))
     }
@@ -140,7 +140,7 @@ mod tests {
         let large = StoredPlan::new(Plan { artifacts: vec![file(1000)], ..Plan::default() }, Vec::new());
         assert_eq!(large.inline_sent(100).as_ptr(), large.header_sent().as_ptr(), "both ways are one");
         let mut changed = plan.clone();
-        changed.plan.id = "plans/x".to_owned();
+        changed.plan.name = "plans/x".to_owned();
         assert_ne!(changed.header_sent(), plan.header_sent(), "a copy is encoded anew");
         assert!(plan.memory_bytes() < 1000, "files are counted elsewhere");
     }

@@ -27,7 +27,7 @@ const TABLE: [(FaultKind, v1::FaultKind); 7] = [
 ///
 /// # Errors
 /// A kind is unknown, or the fraction is not one.
-pub fn what_may_fail(request: &v1::WhatIfRequest) -> Result<(Vec<FaultKind>, Remaining), RequestError> {
+pub fn what_may_fail(request: &v1::WeighFaultsRequest) -> Result<(Vec<FaultKind>, Remaining), RequestError> {
     let kind = |(position, &number): (usize, &i32)| {
         let known = v1::FaultKind::try_from(number).ok().and_then(fault_kind_of_wire);
         let field = format!("kinds[{position}]");
@@ -55,10 +55,10 @@ pub fn fault_kind_of_wire(sent: v1::FaultKind) -> Option<FaultKind> {
 pub fn weighed_fault(group: &EquivalentFaults, remaining: Remaining, left: &Left, sound: &Rate) -> v1::WeighedFault {
     let ratio = |rate: &Rate| rate.ratio_to(sound).map(|ratio| ratio.to_string()).unwrap_or_default();
     let (outcome, bound, ratio, components) = match left {
-        Left::Bound(rate) => (v1::WhatIfOutcome::Bounded, rate.to_string(), ratio(rate), 0),
-        Left::Apart(components) => (v1::WhatIfOutcome::Disconnected, String::new(), String::new(), *components),
-        Left::TooFewRanks => (v1::WhatIfOutcome::TooFewRanks, String::new(), String::new(), 0),
-        Left::RootLost => (v1::WhatIfOutcome::RootLost, String::new(), String::new(), 0),
+        Left::Bound(rate) => (v1::WeighedOutcome::Bounded, rate.to_string(), ratio(rate), 0),
+        Left::Apart(components) => (v1::WeighedOutcome::Disconnected, String::new(), String::new(), *components),
+        Left::TooFewRanks => (v1::WeighedOutcome::TooFewRanks, String::new(), String::new(), 0),
+        Left::RootLost => (v1::WeighedOutcome::RootLost, String::new(), String::new(), 0),
     };
     let fault = |target: &canopy_faults::Target| on_the_wire(&Loss { target: target.clone(), remaining });
     v1::WeighedFault {
@@ -75,11 +75,11 @@ pub fn weighed_fault(group: &EquivalentFaults, remaining: Remaining, left: &Left
 /// What each fault of a group leaves; `None` if the message says nothing that this build knows.
 pub fn left_of_wire(weighed: &v1::WeighedFault) -> Option<Left> {
     Some(match weighed.outcome() {
-        v1::WhatIfOutcome::Bounded => Left::Bound(weighed.bound.parse().ok()?),
-        v1::WhatIfOutcome::Disconnected => Left::Apart(weighed.components),
-        v1::WhatIfOutcome::TooFewRanks => Left::TooFewRanks,
-        v1::WhatIfOutcome::RootLost => Left::RootLost,
-        v1::WhatIfOutcome::Unspecified => return None,
+        v1::WeighedOutcome::Bounded => Left::Bound(weighed.bound.parse().ok()?),
+        v1::WeighedOutcome::Disconnected => Left::Apart(weighed.components),
+        v1::WeighedOutcome::TooFewRanks => Left::TooFewRanks,
+        v1::WeighedOutcome::RootLost => Left::RootLost,
+        v1::WeighedOutcome::Unspecified => return None,
     })
 }
 
@@ -108,7 +108,11 @@ mod tests {
         }
         let asked = |kinds: &[i32], remaining| {
             let remaining = remaining_of(remaining);
-            what_may_fail(&v1::WhatIfRequest { kinds: kinds.to_vec(), remaining, ..v1::WhatIfRequest::default() })
+            what_may_fail(&v1::WeighFaultsRequest {
+                kinds: kinds.to_vec(),
+                remaining,
+                ..v1::WeighFaultsRequest::default()
+            })
         };
         assert_eq!(asked(&[], None), Ok((SINGLE_KINDS.to_vec(), Remaining::GONE)));
         let nics = v1::FaultKind::Nics.into();

@@ -89,6 +89,6 @@ fn plan(key: &PlanKey, seed: u64, size: usize) -> StoredPlan {
     let artifact = Artifact { size_bytes: content.len() as u64, content: Some(content.into()), ..Artifact::default() };
     let text = key.to_string();
     let id = format!("plans/{text:.32}");
-    let plan = Plan { id, content_key: text, artifacts: vec![artifact], ..Plan::default() };
+    let plan = Plan { name: id, content_key: text, artifacts: vec![artifact], ..Plan::default() };
     StoredPlan::new(plan, Vec::new())
 }

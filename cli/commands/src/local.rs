@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use canopy_client::{ClientError, PlanReceiver};
 use canopy_planner::Watch;
-use canopy_proto::v1::{PlanBundleRequest, PlanReply, PlanRequest, Progress};
+use canopy_proto::v1::{PlanBundleRequest, PlanRequest, PlanResponse, Progress};
 use canopy_service::bundle::Bundled;
 use canopy_service::{Limits, Outcome, PlanService, STACK_BYTES, ServiceError};
 use canopy_store::StoreError;
@@ -45,7 +45,7 @@ pub(crate) async fn plan(
     request: &PlanRequest,
     deadline: Option<Duration>,
     receiver: &mut dyn PlanReceiver,
-) -> Result<Option<PlanReply>, CallError> {
+) -> Result<Option<PlanResponse>, CallError> {
     let request = request.clone();
     let work = move |asked: Asked<'_>| asked.service.plan(request.clone(), asked.stop, asked.watch);
     let answered = answered(folder, deadline, &mut |progress| receiver.progress(progress), work).await?;
@@ -117,7 +117,7 @@ async fn answered<T: Send + 'static>(
 }
 
 /// Gives the file to the receiver and takes it out of the reply.
-fn hand_over(mut reply: PlanReply, receiver: &mut dyn PlanReceiver) -> Result<PlanReply, ClientError> {
+fn hand_over(mut reply: PlanResponse, receiver: &mut dyn PlanReceiver) -> Result<PlanResponse, ClientError> {
     receiver.plan(&reply).map_err(ClientError::Write)?;
     let artifacts = reply.plan.iter_mut().flat_map(|plan| &mut plan.artifacts);
     for (position, artifact) in artifacts.enumerate() {

@@ -17,7 +17,7 @@ pub(crate) fn topology(text: &str) -> Result<v1::TopologySource, Failure> {
 /// T where it has been looked at already.
 pub(crate) fn on_the_wire(text: &str, source: &Source) -> v1::TopologySource {
     match source {
-        Source::Stored => v1::TopologySource { source: Some(v1::topology_source::Source::Id(text.to_owned())) },
+        Source::Stored => v1::TopologySource { source: Some(v1::topology_source::Source::Name(text.to_owned())) },
         Source::Cluster(part) => v1::TopologySource { source: Some(v1::topology_source::Source::Cluster(nodes(part))) },
         Source::Here(input) => topology_on_the_wire(input),
     }

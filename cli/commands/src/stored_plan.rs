@@ -43,7 +43,7 @@ impl Digits {
     /// The condition of a list that has all ids with these first digits.
     fn filter(&self) -> String {
         let Self(digits) = self;
-        format!("id>={FOLDER}{digits} AND id<={FOLDER}{digits:f<width$}", width = DIGITS)
+        format!("name>={FOLDER}{digits} AND name<={FOLDER}{digits:f<width$}", width = DIGITS)
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn plan_id(name: &str, server: &ServerArgs, deadline: Option<Du
     let page =
         ask(server, deadline, async |connection, left| connection.shared().list_plans(request.clone(), left).await)
             .await?;
-    only_one(text, page.plans.into_iter().map(|plan| plan.id).collect())
+    only_one(text, page.plans.into_iter().map(|plan| plan.name).collect())
 }
 
 /// The one plan that begins with some digits.
@@ -249,6 +249,6 @@ mod tests {
     #[test]
     fn first_digits_stand_for_a_range_of_ids() {
         let filter = Digits("0a1b".to_owned()).filter();
-        assert_eq!(filter, format!("id>=plans/0a1b AND id<=plans/0a1b{}", "f".repeat(28)));
+        assert_eq!(filter, format!("name>=plans/0a1b AND name<=plans/0a1b{}", "f".repeat(28)));
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use canopy_proto::v1::fetch_artifact_event::Event as Fetched;
+use canopy_proto::v1::fetch_plan_file_event::Event as Fetched;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::{
-    Accepted, Artifact, ContentPiece, FetchArtifactEvent, FetchArtifactRequest, OutputFormat, Plan, PlanEvent,
-    PlanReply, Quality, Validity,
+    Accepted, Artifact, ContentPiece, FetchPlanFileEvent, FetchPlanFileRequest, OutputFormat, Plan, PlanEvent,
+    PlanResponse, Quality, Validity,
 };
 use sha2::{Digest as _, Sha256};
 use tonic::{Code, Status};
@@ -53,13 +53,13 @@ impl Script for Breaking {
             asked.len() == 1
         };
         let plan = Plan {
-            id: "plans/x".to_owned(),
+            name: "plans/x".to_owned(),
             artifacts: vec![artifact()],
             quality: Some(Quality { optimality: "1/1".to_owned(), ..Quality::default() }),
             valid_for: Some(Validity { ranks: 2, size_bytes_max: 1024, in_place: true, ..Validity::default() }),
             ..Plan::default()
         };
-        let reply = PlanReply { plan: Some(plan), ..PlanReply::default() };
+        let reply = PlanResponse { plan: Some(plan), ..PlanResponse::default() };
         let data = if is_first { &CONTENT[..BROUGHT] } else { CONTENT };
         let events = [Event::Accepted(Accepted::default()), Event::Final(reply), Event::Content(piece(0, data))];
         let numbered = (0..).zip(events).map(|(sequence, event)| Ok(PlanEvent { sequence, event: Some(event) }));
@@ -67,15 +67,15 @@ impl Script for Breaking {
         Ok(Box::pin(tokio_stream::iter(numbered.chain(end).collect::<Vec<_>>())))
     }
 
-    fn fetched(&self, request: FetchArtifactRequest) -> Result<Events<FetchArtifactEvent>, Status> {
-        let FetchArtifactRequest { plan, offset, .. } = request;
+    fn fetched(&self, request: FetchPlanFileRequest) -> Result<Events<FetchPlanFileEvent>, Status> {
+        let FetchPlanFileRequest { name: plan, offset, .. } = request;
         self.asked.lock().unwrap().push(format!("{plan} from {offset}"));
         if !self.keeps {
             return Err(Status::new(Code::NotFound, "no such plan"));
         }
         let start = usize::try_from(offset).unwrap();
         let events = [Fetched::Artifact(artifact()), Fetched::Content(piece(start, &CONTENT[start..]))];
-        let events = events.map(|event| Ok(FetchArtifactEvent { event: Some(event), ..Default::default() }));
+        let events = events.map(|event| Ok(FetchPlanFileEvent { event: Some(event), ..Default::default() }));
         Ok(Box::pin(tokio_stream::iter(events)))
     }
 }

@@ -19,7 +19,7 @@ def digest(data):
 def stream():
     """A faultless stream of three files, one of them empty."""
     artifacts = [v1.Artifact(size_bytes=len(data), sha256=digest(data)) for data in FILES]
-    reply = v1.PlanReply(plan=v1.Plan(id="plans/x", artifacts=artifacts))
+    reply = v1.PlanResponse(plan=v1.Plan(name="plans/x", artifacts=artifacts))
     events = [
         v1.PlanEvent(accepted=v1.Accepted()),
         v1.PlanEvent(progress=v1.Progress(stage="trees")),
@@ -53,7 +53,7 @@ class Stream(unittest.TestCase):
         receive(events, lambda *_: io.BytesIO(), lambda progress: stages.append(progress.stage))
         self.assertEqual(stages, ["trees"])
         reply, files = collect(events)
-        self.assertEqual((reply.plan.id, files), ("plans/x", FILES))
+        self.assertEqual((reply.plan.name, files), ("plans/x", FILES))
 
     def test_every_missing_doubled_or_swapped_event_is_noticed(self):
         events = stream()

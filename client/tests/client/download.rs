@@ -7,8 +7,8 @@ use std::time::Duration;
 use canopy_client::{
     Client, ClientError, ContentError, FileName, Jitter, PartialFile, Retries, RetryPolicy, ServerAddress,
 };
-use canopy_proto::v1::fetch_artifact_event::Event;
-use canopy_proto::v1::{Artifact, ContentPiece, FetchArtifactEvent, FetchArtifactRequest, OutputFormat};
+use canopy_proto::v1::fetch_plan_file_event::Event;
+use canopy_proto::v1::{Artifact, ContentPiece, FetchPlanFileEvent, FetchPlanFileRequest, OutputFormat};
 use sha2::{Digest, Sha256};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -38,7 +38,7 @@ struct Turns {
 }
 
 impl Script for Turns {
-    fn fetched(&self, request: FetchArtifactRequest) -> Result<Events<FetchArtifactEvent>, Status> {
+    fn fetched(&self, request: FetchPlanFileRequest) -> Result<Events<FetchPlanFileEvent>, Status> {
         let offset = request.offset;
         self.offsets.lock().unwrap().push(offset);
         let turn = self.turns.lock().unwrap().pop_front();
@@ -63,7 +63,7 @@ fn events(
     offset: usize,
     piece_bytes: usize,
     breaks_after: Option<(usize, Status)>,
-) -> Vec<Result<FetchArtifactEvent, Status>> {
+) -> Vec<Result<FetchPlanFileEvent, Status>> {
     let artifact = Artifact { size_bytes: content.len() as u64, sha256: hex(content), ..Artifact::default() };
     let mut events = vec![Event::Artifact(artifact)];
     let mut at = offset;
@@ -79,7 +79,7 @@ fn events(
         at += piece_bytes;
     }
     let mut events: Vec<_> =
-        events.into_iter().map(|event| Ok(FetchArtifactEvent { event: Some(event), ..Default::default() })).collect();
+        events.into_iter().map(|event| Ok(FetchPlanFileEvent { event: Some(event), ..Default::default() })).collect();
     if let Some((count, status)) = breaks_after {
         events.truncate(1 + count);
         events.push(Err(status));

@@ -1,14 +1,17 @@
-//! A planner that answers two calls as a test says, and refuses every other.
+//! A server that answers two calls as a test says, and refuses every other.
 
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
+use canopy_proto::v1::plans_server::{Plans, PlansServer};
 use canopy_proto::v1::{
-    BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
-    OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanMovingEvent, PlanMovingRequest, PlanReply,
-    PlanRequest, SimulatePlanReply, SimulatePlanRequest, WhatIfEvent, WhatIfRequest,
+    ArchiveEvent, EvictPlansRequest, EvictPlansResponse, ExplainPlanRequest, ExportPlansRequest, FetchPlanFileEvent,
+    FetchPlanFileRequest, GetPlanRequest, GetPlanSummaryRequest, ImportPlansRequest, ImportPlansResponse,
+    ListPlansRequest, ListPlansResponse, Operation, PinPlanRequest, Plan, PlanBundleRequest, PlanBundleResponse,
+    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanMovingEvent, PlanMovingRequest, PlanRequest,
+    PlanResponse, PlanSummary, SimulatePlanRequest, SimulatePlanResponse, UnpinPlanRequest,
 };
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -25,7 +28,7 @@ pub(crate) trait Script: Send + Sync + 'static {
     }
 
     /// The answer to a request for a file.
-    fn fetched(&self, _: FetchArtifactRequest) -> Result<Events<FetchArtifactEvent>, Status> {
+    fn fetched(&self, _: FetchPlanFileRequest) -> Result<Events<FetchPlanFileEvent>, Status> {
         Err(unscripted())
     }
 }
@@ -36,8 +39,9 @@ pub(crate) fn serve<S: Script>(
     socket: &Path,
 ) -> impl Future<Output = Result<(), tonic::transport::Error>> + use<S> {
     let listener = UnixListenerStream::new(tokio::net::UnixListener::bind(socket).unwrap());
-    let service = PlannerServer::new(Scripted(script));
-    tonic::transport::Server::builder().add_service(service).serve_with_incoming(listener)
+    let script = Arc::new(Scripted(script));
+    let server = tonic::transport::Server::builder().add_service(PlannerServer::from_arc(Arc::clone(&script)));
+    server.add_service(PlansServer::from_arc(script)).serve_with_incoming(listener)
 }
 
 fn unscripted() -> Status {
@@ -48,17 +52,17 @@ struct Scripted<S>(S);
 
 #[tonic::async_trait]
 impl<S: Script> Planner for Scripted<S> {
-    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
         Err(unscripted())
     }
 
-    type PlanStreamStream = Events<PlanEvent>;
+    type StreamPlanStream = Events<PlanEvent>;
 
-    async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+    async fn stream_plan(&self, _: Request<PlanRequest>) -> Result<Response<Self::StreamPlanStream>, Status> {
         self.0.planned().map(Response::new)
     }
 
-    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleResponse>, Status> {
         Err(unscripted())
     }
 
@@ -83,37 +87,26 @@ impl<S: Script> Planner for Scripted<S> {
         Err(unscripted())
     }
 
-    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
+    async fn look_up_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
         Err(unscripted())
     }
 
-    type WhatIfStream = Events<WhatIfEvent>;
-
-    async fn what_if(&self, _: Request<WhatIfRequest>) -> Result<Response<Self::WhatIfStream>, Status> {
+    async fn prefetch_plan(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
         Err(unscripted())
     }
+}
 
-    async fn order_machines(&self, _: Request<OrderMachinesRequest>) -> Result<Response<OrderMachinesReply>, Status> {
-        Err(unscripted())
-    }
-
-    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
-        Err(unscripted())
-    }
-
-    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(unscripted())
-    }
-
-    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
-        Err(unscripted())
-    }
-
-    async fn simulate_plan(&self, _: Request<SimulatePlanRequest>) -> Result<Response<SimulatePlanReply>, Status> {
-        Err(unscripted())
-    }
-
+#[tonic::async_trait]
+impl<S: Script> Plans for Scripted<S> {
     async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
+        Err(unscripted())
+    }
+
+    async fn list_plans(&self, _: Request<ListPlansRequest>) -> Result<Response<ListPlansResponse>, Status> {
+        Err(unscripted())
+    }
+
+    async fn get_plan_summary(&self, _: Request<GetPlanSummaryRequest>) -> Result<Response<PlanSummary>, Status> {
         Err(unscripted())
     }
 
@@ -121,12 +114,41 @@ impl<S: Script> Planner for Scripted<S> {
         Err(unscripted())
     }
 
-    type FetchArtifactStream = Events<FetchArtifactEvent>;
+    async fn simulate_plan(&self, _: Request<SimulatePlanRequest>) -> Result<Response<SimulatePlanResponse>, Status> {
+        Err(unscripted())
+    }
 
-    async fn fetch_artifact(
+    async fn pin_plan(&self, _: Request<PinPlanRequest>) -> Result<Response<PlanSummary>, Status> {
+        Err(unscripted())
+    }
+
+    async fn unpin_plan(&self, _: Request<UnpinPlanRequest>) -> Result<Response<PlanSummary>, Status> {
+        Err(unscripted())
+    }
+
+    async fn evict_plans(&self, _: Request<EvictPlansRequest>) -> Result<Response<EvictPlansResponse>, Status> {
+        Err(unscripted())
+    }
+
+    type ExportPlansStream = Events<ArchiveEvent>;
+
+    async fn export_plans(&self, _: Request<ExportPlansRequest>) -> Result<Response<Self::ExportPlansStream>, Status> {
+        Err(unscripted())
+    }
+
+    async fn import_plans(
         &self,
-        request: Request<FetchArtifactRequest>,
-    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
+        _: Request<Streaming<ImportPlansRequest>>,
+    ) -> Result<Response<ImportPlansResponse>, Status> {
+        Err(unscripted())
+    }
+
+    type FetchPlanFileStream = Events<FetchPlanFileEvent>;
+
+    async fn fetch_plan_file(
+        &self,
+        request: Request<FetchPlanFileRequest>,
+    ) -> Result<Response<Self::FetchPlanFileStream>, Status> {
         self.0.fetched(request.into_inner()).map(Response::new)
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_client::{Client, ClientError, ContentError, ErrorClass, PlanReceiver, ServerAddress};
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::{Accepted, Artifact, ContentPiece, Plan, PlanEvent, PlanReply, PlanRequest, Progress};
+use canopy_proto::v1::{Accepted, Artifact, ContentPiece, Plan, PlanEvent, PlanRequest, PlanResponse, Progress};
 use sha2::{Digest, Sha256};
 use tokio_stream::StreamExt as _;
 use tonic::{Code, Status};
@@ -42,7 +42,7 @@ impl PlanReceiver for Recorder {
         self.log.push(format!("{} {}/{}", progress.stage, progress.done, progress.total));
     }
 
-    fn plan(&mut self, _: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, _: &PlanResponse) -> std::io::Result<()> {
         self.log.push("plan".to_owned());
         Ok(())
     }
@@ -63,9 +63,9 @@ fn accepted() -> Event {
 
 fn plan_of(content: &[u8]) -> Event {
     let artifact = Artifact { size_bytes: content.len() as u64, sha256: hex(content), ..Artifact::default() };
-    Event::Final(PlanReply {
+    Event::Final(PlanResponse {
         plan: Some(Plan { artifacts: vec![artifact], ..Plan::default() }),
-        ..PlanReply::default()
+        ..PlanResponse::default()
     })
 }
 
@@ -74,7 +74,7 @@ fn piece(offset: u64, data: &'static [u8]) -> Event {
 }
 
 /// Calls a server that follows the script.
-async fn call(script: Opening, deadline: Option<Duration>) -> (Result<PlanReply, ClientError>, Recorder) {
+async fn call(script: Opening, deadline: Option<Duration>) -> (Result<PlanResponse, ClientError>, Recorder) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let server = serve(script, &socket);
@@ -89,7 +89,7 @@ async fn call(script: Opening, deadline: Option<Duration>) -> (Result<PlanReply,
     (outcome, recorder)
 }
 
-async fn call_with(events: Vec<Event>) -> (Result<PlanReply, ClientError>, Recorder) {
+async fn call_with(events: Vec<Event>) -> (Result<PlanResponse, ClientError>, Recorder) {
     let number = |(sequence, event)| PlanEvent { sequence, event: Some(event) };
     call(Opening { events: Ok((0..).zip(events).map(number).collect()), silent: false }, None).await
 }
@@ -128,7 +128,7 @@ async fn a_stream_out_of_order_is_a_fault() {
     for events in [
         vec![accepted()],
         vec![accepted(), piece(0, b"abc")],
-        vec![Event::Final(PlanReply::default())],
+        vec![Event::Final(PlanResponse::default())],
         vec![plan_of(b"abc"), piece(0, b"abc"), plan_of(b"abc")],
     ] {
         let (outcome, _) = call_with(events).await;

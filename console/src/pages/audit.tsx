@@ -1,12 +1,12 @@
 // Who calls, what they may use, and where the audit log is.
 import { useAsked } from "../hooks";
-import { ServerAdmin, type QuotaUse } from "../messages/canopy/v1/admin_pb";
+import { type QuotaUse, Server } from "../messages/canopy/v1/server_pb";
 import { Bar, Empty, Facts, Section, Shown, Table } from "../parts";
 import { call } from "../rpc";
 import { count } from "../words";
 
 export function AuditPage() {
-  const asked = useAsked("quota", 3, (signal) => call(ServerAdmin.method.getQuota, {}, { signal }));
+  const asked = useAsked("quota", 3, (signal) => call(Server.method.getQuota, {}, { signal }));
   return (
     <>
       <Section title="Audit log">

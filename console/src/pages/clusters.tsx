@@ -1,7 +1,6 @@
 // Clusters and stored topologies.
 import { amend, link, useAsked, type Route } from "../hooks";
-import { Clusters } from "../messages/canopy/v1/clusters_pb";
-import { Topologies } from "../messages/canopy/v1/topologies_pb";
+import { Networks } from "../messages/canopy/v1/networks_pb";
 import { Empty, Facts, Pages, Section, Shown, Table } from "../parts";
 import { call } from "../rpc";
 import { ago, bytes, clock, count, names, short } from "../words";
@@ -9,8 +8,8 @@ import { NetworkOf } from "./network";
 
 export function ClustersPage({ route }: { route: Route }) {
   const token = route.query.get("page") ?? "";
-  const clusters = useAsked("clusters", 10, (signal) => call(Clusters.method.listClusters, { pageSize: 100 }, { signal }));
-  const topologies = useAsked(`topologies ${token}`, 10, (signal) => call(Topologies.method.listTopologies, { pageSize: 50, pageToken: token, orderBy: "created desc" }, { signal }));
+  const clusters = useAsked("clusters", 10, (signal) => call(Networks.method.listClusters, { pageSize: 100 }, { signal }));
+  const topologies = useAsked(`topologies ${token}`, 10, (signal) => call(Networks.method.listTopologies, { pageSize: 50, pageToken: token, orderBy: "created desc" }, { signal }));
   return (
     <>
       <Section title="Clusters">
@@ -32,10 +31,10 @@ export function ClustersPage({ route }: { route: Route }) {
         <Shown of={topologies}>
           {(reply) => reply.topologies.length === 0 ? <Empty>No topology is stored. Leases and reports of faults store theirs, and so does <code>canopy network put</code>.</Empty> : (
             <>
-              <Table label="Topologies" rows={reply.topologies} keyOf={(topology) => topology.id}
+              <Table label="Topologies" rows={reply.topologies} keyOf={(topology) => topology.name}
                 columns={[
-                  { head: "Topology", cell: (topology) => <a href={`#/${topology.id}`}><code>{short(topology.id)}</code></a> },
-                  { head: "Name", cell: (topology) => topology.name || "–" },
+                  { head: "Topology", cell: (topology) => <a href={`#/${topology.name}`}><code>{short(topology.name)}</code></a> },
+                  { head: "Name", cell: (topology) => topology.displayName || "–" },
                   { head: "Ranks", cell: (topology) => count(topology.summary?.ranks ?? 0), number: true },
                   { head: "Nodes", cell: (topology) => count(topology.summary?.nodes ?? 0), number: true },
                   { head: "Links", cell: (topology) => count(topology.summary?.links ?? 0), number: true },
@@ -51,7 +50,7 @@ export function ClustersPage({ route }: { route: Route }) {
 }
 
 export function ClusterPage({ name }: { name: string }) {
-  const asked = useAsked(name, 0, (signal) => call(Clusters.method.getCluster, { name }, { signal }));
+  const asked = useAsked(name, 0, (signal) => call(Networks.method.getCluster, { name }, { signal }));
   return (
     <Shown of={asked}>
       {({ cluster, nodes }) => (
@@ -66,12 +65,12 @@ export function ClusterPage({ name }: { name: string }) {
 }
 
 export function TopologyPage({ name }: { name: string }) {
-  const asked = useAsked(name, 0, (signal) => call(Topologies.method.getTopology, { name }, { signal }));
+  const asked = useAsked(name, 0, (signal) => call(Networks.method.getTopology, { name }, { signal }));
   return (
     <Shown of={asked}>
       {({ topology }) => (
         <>
-          <p class="subject">{topology?.name} <code>{name}</code></p>
+          <p class="subject">{topology?.displayName} <code>{name}</code></p>
           <Facts of={[["Ranks", count(topology?.summary?.ranks ?? 0)], ["Nodes", count(topology?.summary?.nodes ?? 0)], ["Links", count(topology?.summary?.links ?? 0)], ["Plans", <a href={link("plans", { filter: `topology=${topology?.summary?.hash}` })}>plans for this network</a>]]} />
           <NetworkOf source={{ topology: name }} />
         </>

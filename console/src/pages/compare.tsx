@@ -1,8 +1,7 @@
 // Two plans side by side.
 import { amend, useAsked, type Route } from "../hooks";
-import { PlanAdmin, type PlanSummary } from "../messages/canopy/v1/admin_pb";
-import type { Plan, PlanExplanation } from "../messages/canopy/v1/plan_pb";
-import { Planner } from "../messages/canopy/v1/planner_pb";
+import { type Plan, type PlanExplanation } from "../messages/canopy/v1/plan_pb";
+import { Plans, type PlanSummary } from "../messages/canopy/v1/plans_pb";
 import { Empty, Field, Shown } from "../parts";
 import { call } from "../rpc";
 import { ago, bytes, collective, count, format, fraction, percent, rate, seconds, short } from "../words";
@@ -46,8 +45,8 @@ function Sides({ ids }: { ids: [string, string] }) {
     Promise.all(ids.map(async (id): Promise<Side> => {
       const name = `plans/${id}`;
       const [explanation, summary] = await Promise.all([
-        call(Planner.method.explainPlan, { name }, { signal }),
-        call(PlanAdmin.method.getPlanSummary, { name }, { signal }).catch(() => undefined),
+        call(Plans.method.explainPlan, { name }, { signal }),
+        call(Plans.method.getPlanSummary, { name }, { signal }).catch(() => undefined),
       ]);
       return { plan: explanation.plan!, explanation, summary };
     })),
@@ -62,7 +61,7 @@ function Sides({ ids }: { ids: [string, string] }) {
             <p class="limit-words">{ratio === 1 ? "Both plans reach the same rate." : ratio > 1 ? `The second plan is ${ratio.toFixed(3)} times as fast as the first.` : `The first plan is ${(1 / ratio).toFixed(3)} times as fast as the second.`}</p>
             <div class="scroll" tabIndex={0} role="region" aria-label="Comparison">
               <table>
-                <thead><tr><th scope="col">Property</th>{sides.map(({ plan }) => <th scope="col"><a href={`#/${plan.id}`}><code>{short(plan.id)}</code></a></th>)}</tr></thead>
+                <thead><tr><th scope="col">Property</th>{sides.map(({ plan }) => <th scope="col"><a href={`#/${plan.name}`}><code>{short(plan.name)}</code></a></th>)}</tr></thead>
                 <tbody>{ROWS.map(([head, cell]) => {
                   const [left, right] = [cell(a), cell(b)];
                   return <tr class={left === right ? "" : "differs"}><th scope="row">{head}{left !== right && <span class="hidden"> (differs)</span>}</th><td>{left}</td><td>{right}</td></tr>;

@@ -2,8 +2,7 @@
 import { useContext, useEffect, useState } from "preact/hooks";
 import { Actions } from "../actions";
 import { amend, useAsked, type Route } from "../hooks";
-import { Faults, ReplanStage, type ReplanEvent } from "../messages/canopy/v1/faults_pb";
-import { Leases, type Lease, type LeasedPlan } from "../messages/canopy/v1/leases_pb";
+import { type Lease, type LeasedPlan, Leases, type ReplanEvent, ReplanStage } from "../messages/canopy/v1/leases_pb";
 import { Action, Badge, Empty, Facts, Field, Pages, Section, Shown, Table } from "../parts";
 import { call, CallError, OUT_OF_RANGE, PERMISSION_DENIED, requestId, stream, UNAUTHENTICATED } from "../rpc";
 import { ago, clock, counted, element, lasting, names, percent, priority, rate, short } from "../words";
@@ -23,10 +22,10 @@ function useReplans(filter: { lease?: string }, onEvent: () => void): { events: 
       for (let token = ""; !aborter.signal.aborted; ) {
         try {
           setOpen(true);
-          for await (const event of stream(Faults.method.watchReplans, { resumeToken: token, lease: filter.lease ?? "" }, { signal: aborter.signal, seconds: 3000 })) {
+          for await (const event of stream(Leases.method.watchLeases, { resumeToken: token, lease: filter.lease ?? "" }, { signal: aborter.signal, seconds: 3000 })) {
             token = event.resumeToken || token;
             setError(undefined);
-            if (event.event.case === "idle") continue;
+            if (event.event.case === "idle" || event.event.case === "started") continue;
             setEvents((before) => [event, ...before].slice(0, EVENTS_MAX));
             onEvent();
           }

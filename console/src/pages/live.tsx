@@ -1,7 +1,7 @@
 // Figures of the server over the last minutes, sampled while the page is open.
 import { useEffect, useState } from "preact/hooks";
 import { useAsked } from "../hooks";
-import { ServerAdmin } from "../messages/canopy/v1/admin_pb";
+import { Server } from "../messages/canopy/v1/server_pb";
 import { Metrics } from "../metrics";
 import { Empty, Loading, Problem, Section } from "../parts";
 import { call, PERMISSION_DENIED } from "../rpc";
@@ -31,8 +31,8 @@ interface Sample {
 function useSamples(): { samples: readonly Sample[]; error: ReturnType<typeof useAsked>["error"] } {
   const asked = useAsked("metrics", EVERY_S, async (signal): Promise<Sample> => {
     const [{ text }, { counts }] = await Promise.all([
-      call(ServerAdmin.method.getMetrics, { prefixes: [REQUESTS, LATENCY] }, { signal }),
-      call(ServerAdmin.method.getStatus, {}, { signal }),
+      call(Server.method.getMetrics, { prefixes: [REQUESTS, LATENCY] }, { signal }),
+      call(Server.method.getStatus, {}, { signal }),
     ]);
     return { metrics: new Metrics(text, performance.now()), waiting: Number(counts?.waiting ?? 0), cacheBytes: Number(counts?.planBytes ?? 0) };
   });

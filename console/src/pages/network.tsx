@@ -4,7 +4,7 @@ import { NetworkDrawing } from "../drawings";
 import { useAsked } from "../hooks";
 import { hasMachine, marked } from "../marks";
 import { Faults, type KnownFault } from "../messages/canopy/v1/faults_pb";
-import { Topologies } from "../messages/canopy/v1/topologies_pb";
+import { Networks } from "../messages/canopy/v1/networks_pb";
 import { DocumentFormat } from "../messages/canopy/v1/topology_pb";
 import { Empty, Loading, Problem, Section, Shown } from "../parts";
 import { useReader } from "../reading";
@@ -24,7 +24,7 @@ async function documentOf(source: Source, signal: AbortSignal): Promise<Uint8Arr
   const named = "cluster" in source ? { cluster: { cluster: source.cluster } } : { name: source.topology };
   const parts: Uint8Array[] = [];
   for (let [offset, size] = [0, 1]; offset < size; ) {
-    const reply = await call(Topologies.method.getTopology, { ...named, format: DocumentFormat.JSON, offset: BigInt(offset) }, { signal, seconds: 60 });
+    const reply = await call(Networks.method.getTopology, { ...named, format: DocumentFormat.JSON, offset: BigInt(offset) }, { signal, seconds: 60 });
     const part = reply.document!.content;
     parts.push(part);
     offset += part.length;

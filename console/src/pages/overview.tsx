@@ -2,9 +2,9 @@
 import { useContext } from "preact/hooks";
 import { Actions } from "../actions";
 import { useAsked } from "../hooks";
-import { ServerAdmin, type QueueStatus, type ServerStatus, type SharingServer } from "../messages/canopy/v1/admin_pb";
 import { Faults } from "../messages/canopy/v1/faults_pb";
 import { Leases } from "../messages/canopy/v1/leases_pb";
+import { type QueueStatus, Server, type ServerStatus, type SharingServer } from "../messages/canopy/v1/server_pb";
 import { Action, Badge, Bar, Facts, Figure, Section, Shown, Table } from "../parts";
 import { call, requestId } from "../rpc";
 import { bytes, count, counted, format, lasting, priority } from "../words";
@@ -14,8 +14,8 @@ export function OverviewPage() {
   const asked = useAsked("overview", 2, async (signal) => {
     const options = { signal };
     const [status, queue] = await Promise.all([
-      call(ServerAdmin.method.getStatus, {}, options),
-      call(ServerAdmin.method.getQueue, {}, options),
+      call(Server.method.getStatus, {}, options),
+      call(Server.method.getQueue, {}, options),
     ]);
     // Some callers may not list these; the rest of the page does not need them.
     const [faults, leases] = await Promise.all([
@@ -136,7 +136,7 @@ function About({ status }: { status: ServerStatus }) {
 function Drain({ again }: { again: () => void }) {
   if (!useContext(Actions)) return null;
   const drain = async () => {
-    const { unfinished } = await call(ServerAdmin.method.drain, { requestId: requestId() });
+    const { unfinished } = await call(Server.method.drain, { requestId: requestId() });
     return `The server drains; ${counted(unfinished, "unfinished job")}.`;
   };
   return (

@@ -2,9 +2,8 @@
 import { useContext, useState } from "preact/hooks";
 import { Actions } from "../actions";
 import { link, useAsked, type Route } from "../hooks";
-import { PlanAdmin, type PlanSummary } from "../messages/canopy/v1/admin_pb";
-import { OutputFormat, PartitionParts, type Artifact, type Plan, type PlanExplanation } from "../messages/canopy/v1/plan_pb";
-import { Planner } from "../messages/canopy/v1/planner_pb";
+import { type Artifact, OutputFormat, PartitionParts, type Plan, type PlanExplanation } from "../messages/canopy/v1/plan_pb";
+import { Plans, type PlanSummary } from "../messages/canopy/v1/plans_pb";
 import { Action, Badge, Empty, Facts, Figure, Loading, Problem, Section, Shown, Table, Tabs } from "../parts";
 import { useReader } from "../reading";
 import { call, CallError, requestId, stream } from "../rpc";
@@ -21,8 +20,8 @@ const READ_AT_ONCE = 8 << 20;
 export function PlanPage({ name, route }: { name: string; route: Route }) {
   const asked = useAsked(name, 0, async (signal) => {
     const [explanation, summary] = await Promise.all([
-      call(Planner.method.explainPlan, { name }, { signal }),
-      call(PlanAdmin.method.getPlanSummary, { name }, { signal }).catch(() => undefined),
+      call(Plans.method.explainPlan, { name }, { signal }),
+      call(Plans.method.getPlanSummary, { name }, { signal }).catch(() => undefined),
     ]);
     return { explanation, summary };
   });
@@ -34,7 +33,7 @@ export function PlanPage({ name, route }: { name: string; route: Route }) {
         const plan = explanation.plan!;
         return (
           <>
-            <p class="subject"><code>{plan.id}</code> {summary?.pinned && <Badge tone="good">pinned</Badge>}{plan.supersededBy && <> replaced by <a href={`#/${plan.supersededBy}`}><code>{short(plan.supersededBy)}</code></a></>}</p>
+            <p class="subject"><code>{plan.name}</code> {summary?.pinned && <Badge tone="good">pinned</Badge>}{plan.supersededBy && <> replaced by <a href={`#/${plan.supersededBy}`}><code>{short(plan.supersededBy)}</code></a></>}</p>
             <Tabs label="Views of the plan" of={tabs} current={view} />
             {view === "" ? <Summary plan={plan} explanation={explanation} summary={summary} again={asked.again} /> : view === "simulated" ? <Simulated plan={plan} route={route} /> : <Drawn plan={plan} view={view} route={route} />}
           </>
@@ -75,7 +74,7 @@ function Summary({ plan, explanation, summary, again }: { plan: Plan; explanatio
       </Section>
       <Files plan={plan} explanation={explanation} />
       <Origin plan={plan} summary={summary} />
-      {summary && <Changes name={plan.id} pinned={summary.pinned} again={again} />}
+      {summary && <Changes name={plan.name} pinned={summary.pinned} again={again} />}
     </>
   );
 }
@@ -114,9 +113,9 @@ function Files({ plan, explanation }: { plan: Plan; explanation: PlanExplanation
   const save = async (artifact: Artifact) => {
     setProblem(undefined);
     try {
-      const content = await fetchFile(plan.id, artifact);
+      const content = await fetchFile(plan.name, artifact);
       const address = URL.createObjectURL(new Blob([content as BlobPart]));
-      const anchor = Object.assign(document.createElement("a"), { href: address, download: `${short(plan.id)}.${format(artifact.format).endsWith("xml") ? "xml" : "json"}` });
+      const anchor = Object.assign(document.createElement("a"), { href: address, download: `${short(plan.name)}.${format(artifact.format).endsWith("xml") ? "xml" : "json"}` });
       anchor.click();
       setTimeout(() => URL.revokeObjectURL(address), 10_000);
     } catch (error) {
@@ -164,11 +163,11 @@ function Origin({ plan, summary }: { plan: Plan; summary: PlanSummary | undefine
 function Changes({ name, pinned, again }: { name: string; pinned: boolean; again: () => void }) {
   if (!useContext(Actions)) return null;
   const pin = async () => {
-    await call(pinned ? PlanAdmin.method.unpinPlan : PlanAdmin.method.pinPlan, { name, requestId: requestId() });
+    await call(pinned ? Plans.method.unpinPlan : Plans.method.pinPlan, { name, requestId: requestId() });
     return pinned ? "The plan can be evicted again." : "Nothing evicts the plan.";
   };
   const evict = async () => {
-    const { evicted, pinned: kept } = await call(PlanAdmin.method.evictPlans, { names: [name], requestId: requestId() });
+    const { evicted, pinned: kept } = await call(Plans.method.evictPlans, { names: [name], requestId: requestId() });
     if (kept) throw new CallError(9, "the plan is pinned; unpin it first");
     location.hash = "#/plans";
     return evicted ? "The plan has left the cache." : "The plan was not in the cache.";
@@ -188,7 +187,7 @@ function Changes({ name, pinned, again }: { name: string; pinned: boolean; again
 /** The content of a file. */
 async function fetchFile(plan: string, { format: kind, profile, instances, sizeBytes }: Artifact, signal?: AbortSignal): Promise<Uint8Array> {
   const content = new Uint8Array(Number(sizeBytes));
-  for await (const { event } of stream(Planner.method.fetchArtifact, { plan, format: kind, profile, instances }, { seconds: 300, ...(signal ? { signal } : {}) })) {
+  for await (const { event } of stream(Plans.method.fetchPlanFile, { name: plan, format: kind, profile, instances }, { seconds: 300, ...(signal ? { signal } : {}) })) {
     if (event.case === "content") content.set(event.value.data, Number(event.value.offset));
   }
   return content;
@@ -202,7 +201,7 @@ function Drawn({ plan, view, route }: { plan: Plan; view: string; route: Route }
   if (Number(file.sizeBytes) > READ_AT_ONCE && !agreed) {
     return <Empty>The plan file has {bytes(file.sizeBytes)}. <button type="button" onClick={() => setAgreed(true)}>Read it</button></Empty>;
   }
-  return <FromFile id={plan.id} file={file} view={view} route={route} />;
+  return <FromFile id={plan.name} file={file} view={view} route={route} />;
 }
 
 function FromFile({ id, file, view, route }: { id: string; file: Artifact; view: string; route: Route }) {

@@ -1,7 +1,7 @@
 // Cached plans: filter, order, and choose two to compare.
 import { useState } from "preact/hooks";
 import { amend, link, useAsked, type Route } from "../hooks";
-import { PlanAdmin } from "../messages/canopy/v1/admin_pb";
+import { Plans } from "../messages/canopy/v1/plans_pb";
 import { Badge, Choice, Empty, Field, Pages, Shown, Table } from "../parts";
 import { call } from "../rpc";
 import { ago, bare, bytes, clock, collective, count, format, percent, short } from "../words";
@@ -12,7 +12,7 @@ export function PlansPage({ route }: { route: Route }) {
   const [filter, kind, sort, token] = ["filter", "collective", "sort", "page"].map((key) => route.query.get(key) ?? "") as [string, string, string, string];
   const clauses = [filter && kind ? `(${filter})` : filter, kind && `collective=${kind}`].filter(Boolean).join(" AND ");
   const asked = useAsked(`plans ${clauses} ${sort} ${token}`, 5, (signal) =>
-    call(PlanAdmin.method.listPlans, { pageSize: 50, filter: clauses, orderBy: sort || "last_used desc", pageToken: token }, { signal }),
+    call(Plans.method.listPlans, { pageSize: 50, filter: clauses, orderBy: sort || "last_used desc", pageToken: token }, { signal }),
   );
   const [chosen, setChosen] = useState<string[]>([]);
   const choose = (id: string) => setChosen((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before.slice(-1), id]));
@@ -29,10 +29,10 @@ export function PlansPage({ route }: { route: Route }) {
           <Empty>{clauses ? "No plan matches this filter." : <>The cache is empty. A plan appears here once a client asks for one, for example by <code>canopy plan ring:8 --collective allgather</code>.</>}</Empty>
         ) : (
           <>
-            <Table label="Plans" rows={reply.plans} keyOf={(plan) => plan.id} sort={sort} onSort={(value) => change({ sort: value })}
+            <Table label="Plans" rows={reply.plans} keyOf={(plan) => plan.name} sort={sort} onSort={(value) => change({ sort: value })}
               columns={[
-                { head: "Compare", cell: (plan) => <input type="checkbox" aria-label={`Compare ${short(plan.id)}`} checked={chosen.includes(plan.id)} onChange={() => choose(plan.id)} /> },
-                { head: "Plan", by: "id", cell: (plan) => <><a href={`#/${plan.id}`}><code>{short(plan.id)}</code></a>{plan.supersededBy && <Badge tone="warn">provisional</Badge>}</> },
+                { head: "Compare", cell: (plan) => <input type="checkbox" aria-label={`Compare ${short(plan.name)}`} checked={chosen.includes(plan.name)} onChange={() => choose(plan.name)} /> },
+                { head: "Plan", by: "name", cell: (plan) => <><a href={`#/${plan.name}`}><code>{short(plan.name)}</code></a>{plan.supersededBy && <Badge tone="warn">provisional</Badge>}</> },
                 { head: "Collective", by: "collective", cell: (plan) => collective(plan.collective) },
                 { head: "Network", by: "network", cell: (plan) => <>{plan.network || <code>{plan.topologyHash.slice(0, 12)}</code>}{plan.without && <> without {plan.without}</>}</> },
                 { head: "Ranks", by: "ranks", cell: (plan) => count(plan.ranks), number: true },

@@ -2,7 +2,7 @@
 import { useContext, useState } from "preact/hooks";
 import { Actions } from "../actions";
 import { amend, useAsked, type Route } from "../hooks";
-import { ServerAdmin, type ConfigReply } from "../messages/canopy/v1/admin_pb";
+import { type GetConfigResponse, Server } from "../messages/canopy/v1/server_pb";
 import { SETTINGS } from "../messages/settings";
 import { Action, Badge, Choice, Coded, Empty, Facts, Field, Section, Shown, Table } from "../parts";
 import { call, CallError } from "../rpc";
@@ -10,7 +10,7 @@ import { plain, valuesOf } from "../toml";
 import { bytes } from "../words";
 
 export function SettingsPage({ route }: { route: Route }) {
-  const asked = useAsked("settings", 5, (signal) => call(ServerAdmin.method.getConfig, {}, { signal }));
+  const asked = useAsked("settings", 5, (signal) => call(Server.method.getConfig, {}, { signal }));
   return (
     <Shown of={asked}>
       {(config) => (
@@ -25,7 +25,7 @@ export function SettingsPage({ route }: { route: Route }) {
 }
 
 /** What a start would read otherwise now. */
-function Pending({ config: { pending, pendingError } }: { config: ConfigReply }) {
+function Pending({ config: { pending, pendingError } }: { config: GetConfigResponse }) {
   return (
     <>
       {pendingError && <div class="problem" role="alert"><strong>The server would not start again</strong><p>{pendingError}</p></div>}
@@ -37,17 +37,17 @@ function Pending({ config: { pending, pendingError } }: { config: ConfigReply })
 const TIMES: [string, string][] = [["300", "5 minutes"], ["1800", "30 minutes"], ["7200", "2 hours"], ["", "until the next reload"]];
 
 /** The log filter, and another one for a while. */
-function Log({ config, again }: { config: ConfigReply; again: () => void }) {
+function Log({ config, again }: { config: GetConfigResponse; again: () => void }) {
   const configured = plain(valuesOf(config.toml).get("log") ?? "");
   const mayAct = useContext(Actions);
   const [filter, setFilter] = useState("debug");
   const [lasts, setLasts] = useState(TIMES[0]![0]);
   const set = async () => {
-    const { before } = await call(ServerAdmin.method.setLogFilter, { filter, ...(lasts ? { lasts: { seconds: BigInt(lasts) } } : {}) });
+    const { before } = await call(Server.method.setLogFilter, { filter, ...(lasts ? { lasts: { seconds: BigInt(lasts) } } : {}) });
     return `The filter was ${before}.`;
   };
   const reload = async () => {
-    const { parts } = await call(ServerAdmin.method.reloadConfig, {});
+    const { parts } = await call(Server.method.reloadConfig, {});
     const failed = parts.filter(({ error }) => error);
     if (failed.length) throw new CallError(9, failed.map(({ what, error }) => `${what}: ${error}`).join("; "));
     return `Read again: ${parts.map(({ what }) => what).join(", ")}.`;
@@ -85,7 +85,7 @@ interface Row {
 /** Settings whose files are read again when they change. */
 const FILES: ReadonlySet<string> = new Set(["access", "tokens", "tls_certificate", "tls_key", "tls_client_ca"]);
 
-function rowsOf(config: ConfigReply): Row[] {
+function rowsOf(config: GetConfigResponse): Row[] {
   const values = valuesOf(config.toml);
   const known = SETTINGS.map(({ name, meaning, words, literal }): Row => {
     const value = values.get(name);
@@ -102,7 +102,7 @@ function isBytes(name: string, value: string): boolean {
   return name.endsWith("_bytes") && /^\d+$/.test(value);
 }
 
-function All({ config, route }: { config: ConfigReply; route: Route }) {
+function All({ config, route }: { config: GetConfigResponse; route: Route }) {
   const [find, which] = ["find", "which"].map((key) => route.query.get(key) ?? "") as [string, string];
   const pending = new Set(config.pending);
   const rows = rowsOf(config);

@@ -1,8 +1,7 @@
 // A plan in simulation: what it reaches by the size of messages, and when its links are busy.
 import { amend, link, useAsked, type Route } from "../hooks";
 import { OutputFormat, type Plan } from "../messages/canopy/v1/plan_pb";
-import { Planner } from "../messages/canopy/v1/planner_pb";
-import type { SimulatedSize, SimulatedTimeline, SimulatePlanReply } from "../messages/canopy/v1/simulate_pb";
+import { Plans, type SimulatedSize, type SimulatedTimeline, type SimulatePlanResponse } from "../messages/canopy/v1/plans_pb";
 import { Badge, Choice, Empty, Facts, Loading, Section, Shown, Table } from "../parts";
 import { call } from "../rpc";
 import { bytes, count, counted, exactRate, fraction, percent, rate } from "../words";
@@ -18,11 +17,11 @@ export function Simulated({ plan, route }: { plan: Plan; route: Route }) {
   if (!plan.artifacts.some((one) => one.format === OutputFormat.JSON)) {
     return <Empty>Simulation needs the plan's JSON file. Ask for the plan again with <code>--format json</code>.</Empty>;
   }
-  return <FromServer name={plan.id} ranks={plan.topology?.ranks ?? 0} route={route} />;
+  return <FromServer name={plan.name} ranks={plan.topology?.ranks ?? 0} route={route} />;
 }
 
 function FromServer({ name, ranks, route }: { name: string; ranks: number; route: Route }) {
-  const asked = useAsked(`simulated ${name}`, 0, (signal) => call(Planner.method.simulatePlan, { name }, { signal, seconds: SECONDS }));
+  const asked = useAsked(`simulated ${name}`, 0, (signal) => call(Plans.method.simulatePlan, { name }, { signal, seconds: SECONDS }));
   const stated = route.query.get("size") ?? "";
   const isSize = /^\d{1,19}$/.test(stated);
   if (!asked.data && !asked.error) return <Loading what={`Simulating ${counted(ranks, "rank")}`} />;
@@ -46,7 +45,7 @@ function FromServer({ name, ranks, route }: { name: string; ranks: number; route
   );
 }
 
-function Sizes({ name, reply, chosen }: { name: string; reply: SimulatePlanReply; chosen: bigint }) {
+function Sizes({ name, reply, chosen }: { name: string; reply: SimulatePlanResponse; chosen: bigint }) {
   return (
     <Section title="Rate by message size">
       <Curve reply={reply} chosen={chosen} />
@@ -70,7 +69,7 @@ function Sizes({ name, reply, chosen }: { name: string; reply: SimulatePlanReply
 }
 
 /** algbw over size, with the bound; both axes are logarithmic. */
-function Curve({ reply, chosen }: { reply: SimulatePlanReply; chosen: bigint }) {
+function Curve({ reply, chosen }: { reply: SimulatePlanResponse; chosen: bigint }) {
   const { sizes } = reply;
   const bound = fraction(reply.bound);
   const rates = sizes.map((one) => fraction(one.algbw));
@@ -117,7 +116,7 @@ function SizeChoice({ sizes, chosen, choose }: { sizes: readonly SimulatedSize[]
 
 function Timeline({ name, size }: { name: string; size: bigint }) {
   const request = { name, sizesBytes: [size], timelineSizeBytes: size };
-  const asked = useAsked(`timeline ${name} ${size}`, 0, (signal) => call(Planner.method.simulatePlan, request, { signal, seconds: SECONDS }));
+  const asked = useAsked(`timeline ${name} ${size}`, 0, (signal) => call(Plans.method.simulatePlan, request, { signal, seconds: SECONDS }));
   return <Shown of={asked}>{({ timeline }) => (timeline?.links.length ? <Rows timeline={timeline} /> : <Empty>The plan sends nothing at this size.</Empty>)}</Shown>;
 }
 

@@ -1,8 +1,7 @@
 // Ranks single faults of a network by the bound that each leaves.
 import { useEffect, useState } from "preact/hooks";
+import { Analysis, FaultKind, type WeighedFault, WeighedOutcome, type WeighFaultsStarted } from "../messages/canopy/v1/analysis_pb";
 import { Collective } from "../messages/canopy/v1/plan_pb";
-import { Planner } from "../messages/canopy/v1/planner_pb";
-import { FaultKind, WhatIfOutcome, type WeighedFault, type WhatIfStarted } from "../messages/canopy/v1/what_if_pb";
 import { Bar, Choice, Problem, Section, Table } from "../parts";
 import { CallError, stream } from "../rpc";
 import { counted, element, percent, rate } from "../words";
@@ -12,7 +11,7 @@ const COLLECTIVES: [string, string][] = Object.entries(Collective).filter(([, va
 const KINDS: [string, string][] = [["", "every kind"], ...Object.entries(FaultKind).filter(([, value]) => typeof value === "number" && value > 0).map(([name, value]): [string, string] => [String(value), name.toLowerCase().replace(/_/g, " ")])];
 
 interface Weighing {
-  started?: WhatIfStarted;
+  started?: WeighFaultsStarted;
   weighed: number;
   groups: WeighedFault[];
   error?: CallError;
@@ -33,10 +32,10 @@ export function WhatIf({ source }: { source: Source }) {
     let state: Weighing = { weighed: 0, groups: [] };
     const show = (change: Partial<Weighing>) => own.signal.aborted || setWeighing((state = { ...state, ...change }));
     show({});
-    const topology = "cluster" in source ? { source: { case: "cluster" as const, value: { cluster: source.cluster } } } : { source: { case: "id" as const, value: source.topology } };
+    const topology = "cluster" in source ? { source: { case: "cluster" as const, value: { cluster: source.cluster } } } : { source: { case: "name" as const, value: source.topology } };
     const request = { request: { topology, collective: { kind: Number(collective) } }, kinds: kind ? [Number(kind)] : [] };
     try {
-      for await (const { event } of stream(Planner.method.whatIf, request, { signal: own.signal, seconds: 3000 })) {
+      for await (const { event } of stream(Analysis.method.weighFaults, request, { signal: own.signal, seconds: 3000 })) {
         if (event.case === "started") show({ started: event.value });
         else if (event.case === "progress") show({ weighed: event.value.weighed });
         else if (event.case === "weighed") show({ groups: [...state.groups, ...event.value.groups] });
@@ -64,7 +63,7 @@ export function WhatIf({ source }: { source: Source }) {
               { head: "If this fails", cell: (group) => <code>{element(group.faults[0])}</code> },
               { head: "or any of", cell: (group) => group.alike > 1 ? <span title={group.faults.map(element).slice(0, 40).join(", ")}>{counted(group.alike - 1, "equal fault")}</span> : "–", number: true },
               { head: "Bound that remains", cell: (group) => outcome(group) },
-              { head: "Of the present bound", cell: (group) => group.outcome === WhatIfOutcome.BOUNDED ? <Bar value={Number(group.ratio.split("/")[0]) / Number(group.ratio.split("/")[1] ?? 1)} label={percent(group.ratio)} /> : "0 %" },
+              { head: "Of the present bound", cell: (group) => group.outcome === WeighedOutcome.BOUNDED ? <Bar value={Number(group.ratio.split("/")[0]) / Number(group.ratio.split("/")[1] ?? 1)} label={percent(group.ratio)} /> : "0 %" },
             ]} />
         </>
       )}
@@ -74,11 +73,11 @@ export function WhatIf({ source }: { source: Source }) {
 
 function outcome(group: WeighedFault): string {
   switch (group.outcome) {
-    case WhatIfOutcome.BOUNDED:
+    case WeighedOutcome.BOUNDED:
       return rate(group.bound);
-    case WhatIfOutcome.DISCONNECTED:
+    case WeighedOutcome.DISCONNECTED:
       return `network split in ${group.components}`;
-    case WhatIfOutcome.TOO_FEW_RANKS:
+    case WeighedOutcome.TOO_FEW_RANKS:
       return "fewer than two ranks";
     default:
       return "root lost";

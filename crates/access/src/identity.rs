@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     const PLAN: &str = "canopy.v1.Planner/Plan";
-    const LIST: &str = "canopy.v1.PlanAdmin/ListPlans";
+    const LIST: &str = "canopy.v1.Plans/ListPlans";
 
     fn tenants(names: &[&str]) -> Tenants {
         Tenants::read(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap()
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(caller.admit(LIST, Some(&blue), 0), Ok(Some(blue.clone())));
         assert!(matches!(caller.admit(PLAN, Some(&blue), 0), Err(Denied::Tenant { .. })));
         assert!(matches!(caller.admit(LIST, Some(&green), 0), Err(Denied::Tenant { .. })));
-        let refused = caller.admit("canopy.v1.ServerAdmin/Drain", None, 0).unwrap_err();
+        let refused = caller.admit("canopy.v1.Server/Drain", None, 0).unwrap_err();
         assert!(refused.to_string().ends_with("ask an administrator for a role that may: admin"), "{refused}");
         assert!(matches!(caller.admit("nothing/at.all", None, 0), Err(Denied::Method { .. })));
         assert!(matches!(caller.admit(PLAN, None, 100), Err(Denied::Expired { .. })));
@@ -150,7 +150,7 @@ mod tests {
     /// What all tenants share is not changed by callers that act for one of them.
     #[test]
     fn what_is_shared_needs_a_grant_for_no_tenant() {
-        let delete = "canopy.v1.Topologies/DeleteTopology";
+        let delete = "canopy.v1.Networks/DeleteTopology";
         let red = "red".parse::<TenantName>().unwrap();
         let of_red = identity(&[(Standard::Operator, &["red"])]);
         assert!(matches!(of_red.admit(delete, None, 0), Err(Denied::Shared { tenant, .. }) if tenant == "red"));

@@ -127,63 +127,63 @@ use Effect::{Changes, Computes, Reads};
 
 /// All methods, sorted by path.
 pub const METHODS: &[Method] = &[
-    shared("canopy.v1.Clusters/DeleteCluster", OPERATORS),
-    row("canopy.v1.Clusters/GetCluster", READERS, Reads),
-    row("canopy.v1.Clusters/ListClusters", READERS, Reads),
-    shared("canopy.v1.Clusters/PutCluster", OPERATORS),
+    row("canopy.v1.Analysis/ComputeBound", PLANNERS, Computes),
+    row("canopy.v1.Analysis/FindNetworks", PLANNERS, Computes),
+    row("canopy.v1.Analysis/FindPaths", PLANNERS, Computes),
+    row("canopy.v1.Analysis/OrderMachines", PLANNERS, Computes),
+    row("canopy.v1.Analysis/WeighFaults", PLANNERS, Computes),
     row("canopy.v1.Faults/ClearFaults", REPORTERS, Changes),
     row("canopy.v1.Faults/ListFaults", READERS | F, Reads),
     row("canopy.v1.Faults/ReportFaults", REPORTERS, Changes),
-    endless("canopy.v1.Faults/WatchReplans", READERS),
     row("canopy.v1.Leases/AcquireLease", PLANNERS, Changes),
     row("canopy.v1.Leases/GetLease", READERS, Reads),
     row("canopy.v1.Leases/ListLeases", READERS, Reads),
     row("canopy.v1.Leases/ReleaseLease", PLANNERS, Changes),
     row("canopy.v1.Leases/RenewLease", PLANNERS, Changes),
+    endless("canopy.v1.Leases/WatchLeases", READERS),
+    row("canopy.v1.Networks/CheckTopology", PLANNERS, Computes),
+    shared("canopy.v1.Networks/DeleteCluster", OPERATORS),
+    shared("canopy.v1.Networks/DeleteTopology", OPERATORS),
+    row("canopy.v1.Networks/GetCluster", READERS, Reads),
+    row("canopy.v1.Networks/GetTopology", READERS, Reads),
+    row("canopy.v1.Networks/ListClusters", READERS, Reads),
+    row("canopy.v1.Networks/ListTopologies", READERS, Reads),
+    shared("canopy.v1.Networks/PutCluster", OPERATORS),
+    row("canopy.v1.Networks/PutTopology", PLANNERS, Changes),
     row("canopy.v1.Operations/CancelOperation", PLANNERS, Changes),
     row("canopy.v1.Operations/GetOperation", READERS, Reads),
     row("canopy.v1.Operations/ListOperations", READERS, Reads),
     row("canopy.v1.Operations/WaitOperation", READERS, Reads),
-    row("canopy.v1.PlanAdmin/EvictPlans", OPERATORS, Changes),
-    row("canopy.v1.PlanAdmin/ExportPlans", OPERATORS, Reads),
-    shared("canopy.v1.PlanAdmin/ForgetRefusals", OPERATORS),
-    row("canopy.v1.PlanAdmin/GetPlanSummary", READERS, Reads),
-    row("canopy.v1.PlanAdmin/ImportPlans", A, Changes),
-    row("canopy.v1.PlanAdmin/ListPlans", READERS, Reads),
-    row("canopy.v1.PlanAdmin/PinPlan", OPERATORS, Changes),
-    row("canopy.v1.PlanAdmin/UnpinPlan", OPERATORS, Changes),
-    row("canopy.v1.Planner/Bound", PLANNERS, Computes),
-    row("canopy.v1.Planner/ExplainPlan", READERS, Reads),
-    row("canopy.v1.Planner/FetchArtifact", READERS, Reads),
     conversation("canopy.v1.Planner/FollowGroups", PLANNERS),
-    row("canopy.v1.Planner/GetPlan", READERS, Reads),
-    row("canopy.v1.Planner/LookupPlan", READERS, Reads),
-    row("canopy.v1.Planner/OrderMachines", PLANNERS, Computes),
-    row("canopy.v1.Planner/Paths", PLANNERS, Computes),
+    row("canopy.v1.Planner/LookUpPlan", READERS, Reads),
     row("canopy.v1.Planner/Plan", PLANNERS, Computes),
     row("canopy.v1.Planner/PlanBundle", PLANNERS, Computes),
     row("canopy.v1.Planner/PlanGroups", PLANNERS, Computes),
     conversation("canopy.v1.Planner/PlanMoving", PLANNERS),
-    row("canopy.v1.Planner/PlanStream", PLANNERS, Computes),
-    row("canopy.v1.Planner/Prefetch", PLANNERS, Changes),
-    row("canopy.v1.Planner/SimulatePlan", READERS, Reads),
-    row("canopy.v1.Planner/WhatIf", PLANNERS, Computes),
-    Method { effect: Reads, ..shared("canopy.v1.ServerAdmin/BackUp", A) },
-    row("canopy.v1.ServerAdmin/CheckStore", OPERATORS, Reads),
-    row("canopy.v1.ServerAdmin/Drain", A, Changes),
-    row("canopy.v1.ServerAdmin/GetConfig", OPERATORS, Reads),
-    row("canopy.v1.ServerAdmin/GetMetrics", READERS, Reads),
-    row("canopy.v1.ServerAdmin/GetQueue", READERS, Reads),
-    row("canopy.v1.ServerAdmin/GetQuota", ALL, Reads),
-    row("canopy.v1.ServerAdmin/GetStatus", ALL, Reads),
-    row("canopy.v1.ServerAdmin/ReloadConfig", A, Changes),
-    row("canopy.v1.ServerAdmin/SetLogFilter", A, Changes),
-    row("canopy.v1.Topologies/CheckTopology", PLANNERS, Computes),
-    shared("canopy.v1.Topologies/DeleteTopology", OPERATORS),
-    row("canopy.v1.Topologies/Find", PLANNERS, Computes),
-    row("canopy.v1.Topologies/GetTopology", READERS, Reads),
-    row("canopy.v1.Topologies/ListTopologies", READERS, Reads),
-    row("canopy.v1.Topologies/PutTopology", PLANNERS, Changes),
+    row("canopy.v1.Planner/PrefetchPlan", PLANNERS, Changes),
+    row("canopy.v1.Planner/StreamPlan", PLANNERS, Computes),
+    row("canopy.v1.Plans/EvictPlans", OPERATORS, Changes),
+    row("canopy.v1.Plans/ExplainPlan", READERS, Reads),
+    row("canopy.v1.Plans/ExportPlans", OPERATORS, Reads),
+    row("canopy.v1.Plans/FetchPlanFile", READERS, Reads),
+    row("canopy.v1.Plans/GetPlan", READERS, Reads),
+    row("canopy.v1.Plans/GetPlanSummary", READERS, Reads),
+    row("canopy.v1.Plans/ImportPlans", A, Changes),
+    row("canopy.v1.Plans/ListPlans", READERS, Reads),
+    row("canopy.v1.Plans/PinPlan", OPERATORS, Changes),
+    row("canopy.v1.Plans/SimulatePlan", READERS, Reads),
+    row("canopy.v1.Plans/UnpinPlan", OPERATORS, Changes),
+    Method { effect: Reads, ..shared("canopy.v1.Server/BackUp", A) },
+    row("canopy.v1.Server/CheckStore", OPERATORS, Reads),
+    row("canopy.v1.Server/Drain", A, Changes),
+    shared("canopy.v1.Server/ForgetRefusals", OPERATORS),
+    row("canopy.v1.Server/GetConfig", OPERATORS, Reads),
+    row("canopy.v1.Server/GetMetrics", READERS, Reads),
+    row("canopy.v1.Server/GetQueue", READERS, Reads),
+    row("canopy.v1.Server/GetQuota", ALL, Reads),
+    row("canopy.v1.Server/GetStatus", ALL, Reads),
+    row("canopy.v1.Server/ReloadConfig", A, Changes),
+    row("canopy.v1.Server/SetLogFilter", A, Changes),
     open("grpc.health.v1.Health/Check"),
     open("grpc.health.v1.Health/Watch"),
     row("grpc.reflection.v1.ServerReflection/ServerReflectionInfo", ALL, Reads),
@@ -192,6 +192,50 @@ pub const METHODS: &[Method] = &[
     open("http/healthz"),
     row("http/metrics", READERS, Reads),
     open("http/readyz"),
+];
+
+/// Earlier names of methods, with the present ones: roles of a site may still name them.
+const FORMER: &[(&str, &str)] = &[
+    ("canopy.v1.Clusters/DeleteCluster", "canopy.v1.Networks/DeleteCluster"),
+    ("canopy.v1.Clusters/GetCluster", "canopy.v1.Networks/GetCluster"),
+    ("canopy.v1.Clusters/ListClusters", "canopy.v1.Networks/ListClusters"),
+    ("canopy.v1.Clusters/PutCluster", "canopy.v1.Networks/PutCluster"),
+    ("canopy.v1.Faults/WatchReplans", "canopy.v1.Leases/WatchLeases"),
+    ("canopy.v1.PlanAdmin/EvictPlans", "canopy.v1.Plans/EvictPlans"),
+    ("canopy.v1.PlanAdmin/ExportPlans", "canopy.v1.Plans/ExportPlans"),
+    ("canopy.v1.PlanAdmin/ForgetRefusals", "canopy.v1.Server/ForgetRefusals"),
+    ("canopy.v1.PlanAdmin/GetPlanSummary", "canopy.v1.Plans/GetPlanSummary"),
+    ("canopy.v1.PlanAdmin/ImportPlans", "canopy.v1.Plans/ImportPlans"),
+    ("canopy.v1.PlanAdmin/ListPlans", "canopy.v1.Plans/ListPlans"),
+    ("canopy.v1.PlanAdmin/PinPlan", "canopy.v1.Plans/PinPlan"),
+    ("canopy.v1.PlanAdmin/UnpinPlan", "canopy.v1.Plans/UnpinPlan"),
+    ("canopy.v1.Planner/Bound", "canopy.v1.Analysis/ComputeBound"),
+    ("canopy.v1.Planner/ExplainPlan", "canopy.v1.Plans/ExplainPlan"),
+    ("canopy.v1.Planner/FetchArtifact", "canopy.v1.Plans/FetchPlanFile"),
+    ("canopy.v1.Planner/GetPlan", "canopy.v1.Plans/GetPlan"),
+    ("canopy.v1.Planner/LookupPlan", "canopy.v1.Planner/LookUpPlan"),
+    ("canopy.v1.Planner/OrderMachines", "canopy.v1.Analysis/OrderMachines"),
+    ("canopy.v1.Planner/Paths", "canopy.v1.Analysis/FindPaths"),
+    ("canopy.v1.Planner/PlanStream", "canopy.v1.Planner/StreamPlan"),
+    ("canopy.v1.Planner/Prefetch", "canopy.v1.Planner/PrefetchPlan"),
+    ("canopy.v1.Planner/SimulatePlan", "canopy.v1.Plans/SimulatePlan"),
+    ("canopy.v1.Planner/WhatIf", "canopy.v1.Analysis/WeighFaults"),
+    ("canopy.v1.ServerAdmin/BackUp", "canopy.v1.Server/BackUp"),
+    ("canopy.v1.ServerAdmin/CheckStore", "canopy.v1.Server/CheckStore"),
+    ("canopy.v1.ServerAdmin/Drain", "canopy.v1.Server/Drain"),
+    ("canopy.v1.ServerAdmin/GetConfig", "canopy.v1.Server/GetConfig"),
+    ("canopy.v1.ServerAdmin/GetMetrics", "canopy.v1.Server/GetMetrics"),
+    ("canopy.v1.ServerAdmin/GetQueue", "canopy.v1.Server/GetQueue"),
+    ("canopy.v1.ServerAdmin/GetQuota", "canopy.v1.Server/GetQuota"),
+    ("canopy.v1.ServerAdmin/GetStatus", "canopy.v1.Server/GetStatus"),
+    ("canopy.v1.ServerAdmin/ReloadConfig", "canopy.v1.Server/ReloadConfig"),
+    ("canopy.v1.ServerAdmin/SetLogFilter", "canopy.v1.Server/SetLogFilter"),
+    ("canopy.v1.Topologies/CheckTopology", "canopy.v1.Networks/CheckTopology"),
+    ("canopy.v1.Topologies/DeleteTopology", "canopy.v1.Networks/DeleteTopology"),
+    ("canopy.v1.Topologies/Find", "canopy.v1.Analysis/FindNetworks"),
+    ("canopy.v1.Topologies/GetTopology", "canopy.v1.Networks/GetTopology"),
+    ("canopy.v1.Topologies/ListTopologies", "canopy.v1.Networks/ListTopologies"),
+    ("canopy.v1.Topologies/PutTopology", "canopy.v1.Networks/PutTopology"),
 ];
 
 /// Some of [`METHODS`].
@@ -205,12 +249,13 @@ impl MethodSet {
         Self(self.0 | 1 << place)
     }
 
-    /// The methods that `pattern` names: one, or with `/*` at its end all of a service.
+    /// The methods that `pattern` names, by a present or a former name: one, or with `/*` at its end all of a service.
     pub(crate) fn named(pattern: &str) -> Self {
         let service = pattern.strip_suffix('*').filter(|service| service.ends_with('/'));
         let is_meant = |path: &str| service.map_or(path == pattern, |service| path.starts_with(service));
-        let rows = METHODS.iter().enumerate().filter(|(_, method)| is_meant(method.path));
-        rows.fold(Self::default(), |all, (at, _)| all.with(at))
+        let former = FORMER.iter().filter(|(former, _)| is_meant(former)).filter_map(|(_, path)| Method::place(path));
+        let rows = METHODS.iter().enumerate().filter(|(_, method)| is_meant(method.path)).map(|(at, _)| at);
+        rows.chain(former).fold(Self::default(), Self::with)
     }
 
     /// The methods of both.
@@ -248,8 +293,8 @@ mod tests {
         assert_eq!(of(Standard::Operator).and(smaller), of(Standard::Operator));
         assert_eq!(of(Standard::Planner).and(of(Standard::Viewer)), of(Standard::Planner));
         assert!(METHODS.iter().all(|row| of(Standard::Admin).has(row.path)));
-        assert!(!of(Standard::Operator).has("canopy.v1.ServerAdmin/Drain"));
-        assert!(!of(Standard::FaultReporter).has("canopy.v1.PlanAdmin/ListPlans"));
+        assert!(!of(Standard::Operator).has("canopy.v1.Server/Drain"));
+        assert!(!of(Standard::FaultReporter).has("canopy.v1.Plans/ListPlans"));
     }
 
     #[test]
@@ -259,11 +304,21 @@ mod tests {
     }
 
     #[test]
+    fn earlier_names_are_those_of_methods() {
+        for (former, path) in FORMER {
+            assert!(method(path).is_some() && method(former).is_none(), "{former}");
+            assert_eq!(MethodSet::named(former), MethodSet::named(path), "{former}");
+        }
+        assert!(MethodSet::named("canopy.v1.Topologies/*").has("canopy.v1.Networks/GetTopology"));
+        assert!(MethodSet::named("canopy.v1.Planner/*").has("canopy.v1.Plans/GetPlan"));
+    }
+
+    #[test]
     fn patterns_name_a_method_or_a_service() {
         assert!(MethodSet::named("canopy.v1.Leases/*").has("canopy.v1.Leases/GetLease"));
         assert!(!MethodSet::named("canopy.v1.Leases/*").has("canopy.v1.Planner/Plan"));
         assert!(MethodSet::named("canopy.v1.Planner/Plan").has("canopy.v1.Planner/Plan"));
-        assert!(!MethodSet::named("canopy.v1.Planner/Plan").has("canopy.v1.Planner/PlanStream"));
+        assert!(!MethodSet::named("canopy.v1.Planner/Plan").has("canopy.v1.Planner/StreamPlan"));
         for nothing in ["", "*", "canopy.v1.Planner", "canopy.v1.Pla*", "canopy.v1.Planner/", "nothing/*"] {
             assert!(MethodSet::named(nothing).is_empty(), "{nothing}");
         }

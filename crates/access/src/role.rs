@@ -128,11 +128,11 @@ mod tests {
     fn roles_include_others_in_any_order() {
         let roles = roles(&[
             ("a", text(&["z"], &["canopy.v1.Leases/*"])),
-            ("z", text(&["viewer"], &["canopy.v1.Planner/Prefetch"])),
+            ("z", text(&["viewer"], &["canopy.v1.Planner/PrefetchPlan"])),
         ])
         .unwrap();
         let methods = roles.methods([&"a".to_owned()]).unwrap();
-        for path in ["canopy.v1.Leases/AcquireLease", "canopy.v1.Planner/Prefetch", "canopy.v1.PlanAdmin/ListPlans"] {
+        for path in ["canopy.v1.Leases/AcquireLease", "canopy.v1.Planner/PrefetchPlan", "canopy.v1.Plans/ListPlans"] {
             assert!(methods.has(path), "{path}");
         }
         assert!(!methods.has("canopy.v1.Planner/Plan"));

@@ -283,7 +283,7 @@ mod tests {
         let caller = tokens.identify(&a.text, &roles, 99).unwrap();
         assert_eq!((caller.name.as_str(), caller.source, caller.expires_ms), ("a", Source::Token, Some(100)));
         assert!(caller.admit("canopy.v1.Planner/Plan", None, 99).is_ok());
-        assert!(caller.admit("canopy.v1.ServerAdmin/Drain", None, 99).is_err());
+        assert!(caller.admit("canopy.v1.Server/Drain", None, 99).is_err());
         assert_eq!(tokens.identify(&a.text, &roles, 100), Err(TokenError::Expired { name: "a".into() }));
         let mut after = tokens.clone();
         assert_eq!(after.revoke("a", 50).unwrap().len(), 1);

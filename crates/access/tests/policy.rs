@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const NOW_MS: u64 = 1_700_000_000_000;
 const PLAN: &str = "canopy.v1.Planner/Plan";
-const DRAIN: &str = "canopy.v1.ServerAdmin/Drain";
+const DRAIN: &str = "canopy.v1.Server/Drain";
 const REPORT: &str = "canopy.v1.Faults/ReportFaults";
 
 const RULES: &str = r#"

@@ -19,14 +19,14 @@ pub mod topology_source {
         /// The network itself.
         #[prost(message, tag = "3")]
         Inline(super::Topology),
-        /// `topologies/…`: a stored topology, see Topologies.PutTopology. Refused with NOT_FOUND and reason TOPOLOGY_UNKNOWN
+        /// `topologies/…`: a stored topology, see Networks.PutTopology. Refused with NOT_FOUND and reason TOPOLOGY_UNKNOWN
         /// if it does not exist.
         #[prost(string, tag = "4")]
-        Id(::prost::alloc::string::String),
+        Name(::prost::alloc::string::String),
         /// Another topology with faults. For plan requests.
         #[prost(message, tag = "5")]
         Punctured(::prost::alloc::boxed::Box<super::Punctured>),
-        /// A part of a stored cluster, see Clusters.
+        /// A part of a stored cluster, see Networks.PutCluster.
         #[prost(message, tag = "6")]
         Cluster(super::ClusterNodes),
     }
@@ -181,7 +181,7 @@ pub struct TopologyDocument {
 pub struct Topology {
     /// Display name; may be empty.
     #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
+    pub display_name: ::prost::alloc::string::String,
     /// Nodes in any order. Compute nodes without a rank are numbered in this order.
     #[prost(message, repeated, tag = "2")]
     pub nodes: ::prost::alloc::vec::Vec<Node>,
@@ -253,7 +253,7 @@ pub enum FaultPolicy {
     /// FAULT_POLICY_APPLY.
     Unspecified = 0,
     /// Plans for the network with the known faults, as if the request named them (`Punctured`), and with those it does
-    /// name. The reply reports them in `PlanReply.puncture` and in the warning FAULTS_APPLIED. Without known faults, plans
+    /// name. The reply reports them in `PlanResponse.puncture` and in the warning FAULTS_APPLIED. Without known faults, plans
     /// for the healthy network.
     Apply = 1,
     /// Ignores known faults; only the faults that the request names count.
@@ -394,12 +394,55 @@ pub struct CollectiveSpec {
     #[prost(uint32, optional, tag = "2")]
     pub root: ::core::option::Option<u32>,
 }
+/// A file to make.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OutputSpec {
+    /// Its format. Must be given.
+    #[prost(enumeration = "OutputFormat", tag = "1")]
+    pub format: i32,
+    /// Runtime profile, for runtime formats only: `msccl`. Empty there: `msccl`.
+    #[prost(string, tag = "2")]
+    pub profile: ::prost::alloc::string::String,
+    /// Each rank reads and writes the memory of one other rank at a time, even if the network's switches multicast or
+    /// aggregate. For OUTPUT_FORMAT_MSCCLPP_JSON only. False: the capabilities of switches are used.
+    #[prost(bool, tag = "5")]
+    pub plain_channels: bool,
+    /// Most layers that deadlock-free routes may use. If the plan's own routes need more, chunks take other routes in the
+    /// file (warning ROUTES_MOVED states the cost). FAILED_PRECONDITION with reason LAYERS_INFEASIBLE and the number
+    /// `needed` if some ranks have no other route. For OUTPUT_FORMAT_ROUTES_XML only. 0: no limit.
+    #[prost(uint32, tag = "6")]
+    pub max_layers: u32,
+    /// Number of instances of the plan in a runtime file. Each instance does with an equal part of every share what the
+    /// plan does with the share, on its own channels and in its own thread blocks. The load of every link stays the same;
+    /// channels, thread blocks and the alignment of the message are multiplied. Not for OUTPUT_FORMAT_JSON. Unset: one.
+    #[prost(oneof = "output_spec::Instancing", tags = "3, 4")]
+    pub instancing: ::core::option::Option<output_spec::Instancing>,
+}
+/// Nested message and enum types in `OutputSpec`.
+pub mod output_spec {
+    /// Number of instances of the plan in a runtime file. Each instance does with an equal part of every share what the
+    /// plan does with the share, on its own channels and in its own thread blocks. The load of every link stays the same;
+    /// channels, thread blocks and the alignment of the message are multiplied. Not for OUTPUT_FORMAT_JSON. Unset: one.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Instancing {
+        /// This number, > 0. More than a limit of the runtime allows is refused, with that limit.
+        #[prost(uint32, tag = "3")]
+        Instances(u32),
+        /// The largest number for which the file keeps the limits of its runtime and no rank has more thread blocks than are
+        /// certain to be resident at once; `Artifact.instances` reports it.
+        #[prost(message, tag = "4")]
+        AutomaticInstances(super::AutomaticInstances),
+    }
+}
+/// Lets the server choose the number of instances.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AutomaticInstances {}
 /// A checked plan.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Plan {
     /// `plans/…`: equal for equal requests and planners.
     #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
+    pub name: ::prost::alloc::string::String,
     /// 64 hexadecimal digits: the cache key.
     #[prost(string, tag = "2")]
     pub content_key: ::prost::alloc::string::String,
@@ -710,7 +753,7 @@ pub struct Quality {
     /// Savings if switches multicast or aggregate; set if any can. `achieved` does not count them.
     #[prost(message, optional, tag = "15")]
     pub in_network: ::core::option::Option<InNetwork>,
-    /// As in BoundReply: the upper bound if NVSwitches multicast and aggregate. Set if and only if that is more than `bound`.
+    /// As in ComputeBoundResponse: the upper bound if NVSwitches multicast and aggregate. Set if and only if that is more than `bound`.
     #[prost(string, tag = "16")]
     pub with_in_network: ::prost::alloc::string::String,
 }
@@ -898,7 +941,7 @@ pub struct Artifact {
     /// SHA-256 of its content, 64 hexadecimal digits.
     #[prost(string, tag = "4")]
     pub sha256: ::prost::alloc::string::String,
-    /// The content: set in `PlanReply` up to 64 KiB, never in `PlanEvent`, which sends pieces.
+    /// The content: set in `PlanResponse` up to 64 KiB, never in `PlanEvent`, which sends pieces.
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub content: ::core::option::Option<::prost::bytes::Bytes>,
     /// Instances of the plan in an MSCCL file, see `OutputSpec.instancing`. 0 for other formats, and for files stored
@@ -993,6 +1036,22 @@ pub struct RuntimeLimit {
     /// The first rank with the greatest need; unset if the limit is on the whole file.
     #[prost(uint32, optional, tag = "4")]
     pub rank: ::core::option::Option<u32>,
+}
+/// A piece of a file.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ContentPiece {
+    /// Index of the file in `Plan.artifacts`.
+    #[prost(uint32, tag = "1")]
+    pub artifact: u32,
+    /// Offset of the piece in the file, in bytes.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// At most 256 KiB.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub data: ::prost::bytes::Bytes,
+    /// SHA-256 of `data`, 64 hexadecimal digits.
+    #[prost(string, tag = "4")]
+    pub sha256: ::prost::alloc::string::String,
 }
 /// Kinds of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1244,9 +1303,9 @@ impl CutDirection {
         }
     }
 }
-/// Reply of Plan and LookupPlan, the final header of PlanStream, and the result of an operation.
+/// Reply of Plan and LookUpPlan, the final header of StreamPlan, and the result of an operation.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PlanReply {
+pub struct PlanResponse {
     /// The plan.
     #[prost(message, optional, tag = "1")]
     pub plan: ::core::option::Option<Plan>,
@@ -1265,56 +1324,6 @@ pub struct PlanReply {
     /// Set if and only if the topology has faults, named by the request or known to the server.
     #[prost(message, optional, tag = "6")]
     pub puncture: ::core::option::Option<Puncture>,
-}
-/// The best rate that any plan can reach.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BoundReply {
-    /// Proven upper bound on algbw, in bytes per second, `num/den`.
-    #[prost(string, tag = "1")]
-    pub bound: ::prost::alloc::string::String,
-    /// A rate known to be reachable; equals `bound` exactly when `tight`.
-    #[prost(string, tag = "2")]
-    pub lower: ::prost::alloc::string::String,
-    /// Whether the bound is known to be reachable.
-    #[prost(bool, tag = "3")]
-    pub tight: bool,
-    /// Proof of `bound`, checked before it was sent.
-    #[prost(message, optional, tag = "4")]
-    pub certificate: ::core::option::Option<Certificate>,
-    /// The network as the participating ranks see it.
-    #[prost(message, optional, tag = "5")]
-    pub topology: ::core::option::Option<TopologySummary>,
-    /// Set if and only if the topology has faults, named by the request or known to the server.
-    #[prost(message, optional, tag = "6")]
-    pub puncture: ::core::option::Option<Puncture>,
-    /// Warnings.
-    #[prost(message, repeated, tag = "7")]
-    pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// Upper bound if switches only forwarded, in bytes per second, `num/den`. Set if and only if some multicast or
-    /// aggregate, which `bound` counts on.
-    #[prost(string, tag = "8")]
-    pub without_in_network: ::prost::alloc::string::String,
-    /// Upper bound if NVSwitches multicast and aggregate, as runtimes have them do from NVLink 4 on, in bytes per second,
-    /// `num/den`. Set if and only if that is more than `bound`, for which they only do what the topology says.
-    #[prost(string, tag = "9")]
-    pub with_in_network: ::prost::alloc::string::String,
-    /// For an all-to-all of equal blocks on at most 10,000 nodes.
-    #[prost(message, optional, tag = "10")]
-    pub plain_bounds: ::core::option::Option<PlainBounds>,
-}
-/// Upper bounds of an all-to-all by counting alone, in bytes per second, `num/den`.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PlainBounds {
-    /// If all links were full, and each pair on a shortest path.
-    #[prost(string, tag = "1")]
-    pub distances: ::prost::alloc::string::String,
-    /// Ports of each rank; 0 unless all nodes are ranks, all have equally many ports, and all ports have one rate.
-    #[prost(uint32, tag = "2")]
-    pub degree: u32,
-    /// For any network of this many ranks with `degree` ports each: if each rank had as many others at each distance as a tree of
-    /// that degree. Empty if `degree` is 0.
-    #[prost(string, tag = "3")]
-    pub full_tree: ::prost::alloc::string::String,
 }
 /// The healthy network and the faults behind a plan's network.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1448,7 +1457,7 @@ pub mod operation {
         Error(super::OperationError),
         /// The plan, without the content of its files.
         #[prost(message, tag = "5")]
-        Response(super::PlanReply),
+        Response(super::PlanResponse),
     }
 }
 /// State and progress of a job.
@@ -1530,7 +1539,7 @@ pub struct ListOperationsRequest {
     /// Most operations on a page, at most 1000; 0 means 50.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter; empty for the first page.
+    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
     /// As in ListPlansRequest; empty for all. Fields: `name`, `state` (`queued`, `running`, `succeeded`,
@@ -1538,16 +1547,22 @@ pub struct ListOperationsRequest {
     /// `collective`, `created`. Operators: `=`, `!=`, and `<`, `<=`, `>`, `>=` for times (RFC 3339).
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
+    /// As in ListPlansRequest; empty: newest first.
+    #[prost(string, tag = "4")]
+    pub order_by: ::prost::alloc::string::String,
 }
 /// A page of operations.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListOperationsReply {
+pub struct ListOperationsResponse {
     /// The operations.
     #[prost(message, repeated, tag = "1")]
     pub operations: ::prost::alloc::vec::Vec<Operation>,
     /// Token of the next page; empty after the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
+    /// Number of operations that match the filter, on all pages.
+    #[prost(uint64, tag = "3")]
+    pub total_size: u64,
 }
 /// Names an operation, and the time to wait.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1760,12 +1775,12 @@ pub mod operations_client {
                 .insert(GrpcMethod::new("canopy.v1.Operations", "GetOperation"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lists operations, newest first.
+        /// Lists operations.
         pub async fn list_operations(
             &mut self,
             request: impl tonic::IntoRequest<super::ListOperationsRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ListOperationsReply>,
+            tonic::Response<super::ListOperationsResponse>,
             tonic::Status,
         > {
             self.inner
@@ -1851,12 +1866,12 @@ pub mod operations_server {
             &self,
             request: tonic::Request<super::GetOperationRequest>,
         ) -> std::result::Result<tonic::Response<super::Operation>, tonic::Status>;
-        /// Lists operations, newest first.
+        /// Lists operations.
         async fn list_operations(
             &self,
             request: tonic::Request<super::ListOperationsRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ListOperationsReply>,
+            tonic::Response<super::ListOperationsResponse>,
             tonic::Status,
         >;
         /// Waits until the operation is done or the time-out has passed, then returns its state.
@@ -2000,7 +2015,7 @@ pub mod operations_server {
                         T: Operations,
                     > tonic::server::UnaryService<super::ListOperationsRequest>
                     for ListOperationsSvc<T> {
-                        type Response = super::ListOperationsReply;
+                        type Response = super::ListOperationsResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -2165,3177 +2180,6 @@ pub mod operations_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "canopy.v1.Operations";
     impl<T> tonic::server::NamedService for OperationsServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// A cached plan in a list.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PlanSummary {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
-    /// 64 hexadecimal digits: the cache key.
-    #[prost(string, tag = "2")]
-    pub content_key: ::prost::alloc::string::String,
-    /// The collective.
-    #[prost(message, optional, tag = "3")]
-    pub collective: ::core::option::Option<CollectiveSpec>,
-    /// Name of the algorithm that made the plan.
-    #[prost(string, tag = "4")]
-    pub algorithm: ::prost::alloc::string::String,
-    /// Hash of its topology, 64 hexadecimal digits.
-    #[prost(string, tag = "5")]
-    pub topology_hash: ::prost::alloc::string::String,
-    /// Number of ranks.
-    #[prost(uint32, tag = "6")]
-    pub ranks: u32,
-    /// achieved ÷ bound, always `num/den`.
-    #[prost(string, tag = "7")]
-    pub optimality: ::prost::alloc::string::String,
-    /// Its size in the cache, in bytes.
-    #[prost(uint64, tag = "8")]
-    pub size_bytes: u64,
-    /// When it was stored.
-    #[prost(message, optional, tag = "9")]
-    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When it was last served.
-    #[prost(message, optional, tag = "10")]
-    pub last_use_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Times it was served from the cache.
-    #[prost(uint64, tag = "11")]
-    pub hits: u64,
-    /// Whether it is pinned.
-    #[prost(bool, tag = "12")]
-    pub pinned: bool,
-    /// As `Plan.superseded_by`.
-    #[prost(string, tag = "13")]
-    pub superseded_by: ::prost::alloc::string::String,
-    /// Time since it was stored.
-    #[prost(message, optional, tag = "14")]
-    pub age: ::core::option::Option<::prost_types::Duration>,
-    /// The isolated tenant that owns the plan; empty if it is shared.
-    #[prost(string, tag = "15")]
-    pub tenant: ::prost::alloc::string::String,
-    /// As `Plan.network`; empty for plans that were stored before 0.2.0.
-    #[prost(string, tag = "16")]
-    pub network: ::prost::alloc::string::String,
-    /// Formats of its files, each once; empty for plans that were stored before 0.2.0.
-    #[prost(enumeration = "OutputFormat", repeated, tag = "17")]
-    pub formats: ::prost::alloc::vec::Vec<i32>,
-    /// As `Plan.without`.
-    #[prost(string, tag = "18")]
-    pub without: ::prost::alloc::string::String,
-}
-/// Names a plan.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetPlanSummaryRequest {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-}
-/// Which plans to list.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListPlansRequest {
-    /// Most plans on a page, at most 1000; 0 means 50.
-    #[prost(uint32, tag = "1")]
-    pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
-    #[prost(string, tag = "2")]
-    pub page_token: ::prost::alloc::string::String,
-    /// `field op value`, joined by AND and OR, negated by NOT, grouped by parentheses; empty for all. NOT binds tighter
-    /// than AND, and AND tighter than OR. Quote values that contain white space or parentheses. Fields: `id`, `collective`
-    /// (such as `allgather`), `algorithm`, `topology` (hash), `network`, `without`, `ranks`, `optimality` (`num/den`),
-    /// `size_bytes`, `hits`, `pinned`, `tenant`, `created`, `last_used` (RFC 3339). Operators: `=`, `!=`, and `<`, `<=`,
-    /// `>`, `>=` for numbers and times.
-    #[prost(string, tag = "3")]
-    pub filter: ::prost::alloc::string::String,
-    /// Fields separated by commas, each with ` desc` after it for descending order, such as `hits desc, ranks`. Ties are
-    /// ordered by id. Empty: by id.
-    #[prost(string, tag = "4")]
-    pub order_by: ::prost::alloc::string::String,
-}
-/// A page of plans.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListPlansReply {
-    /// The plans.
-    #[prost(message, repeated, tag = "1")]
-    pub plans: ::prost::alloc::vec::Vec<PlanSummary>,
-    /// Token of the next page; empty after the last page.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-    /// Number of plans that match the filter, on all pages.
-    #[prost(uint64, tag = "3")]
-    pub total_size: u64,
-}
-/// Names a plan.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PinPlanRequest {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
-    #[prost(string, tag = "2")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// Names a plan.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct UnpinPlanRequest {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
-    #[prost(string, tag = "2")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// Which plans to remove: names or a filter, not both.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EvictPlansRequest {
-    /// `plans/…`, at most 1000.
-    #[prost(string, repeated, tag = "1")]
-    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// As in ListPlansRequest, not empty.
-    #[prost(string, tag = "2")]
-    pub filter: ::prost::alloc::string::String,
-    /// Removes nothing; only reports what would be removed.
-    #[prost(bool, tag = "3")]
-    pub validate_only: bool,
-    /// UUID of this request, or empty.
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// What was removed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EvictPlansReply {
-    /// Plans that were removed, or would be.
-    #[prost(uint64, tag = "1")]
-    pub evicted: u64,
-    /// Bytes freed, or that would be.
-    #[prost(uint64, tag = "2")]
-    pub freed_bytes: u64,
-    /// Matching plans that stay because they are pinned.
-    #[prost(uint64, tag = "3")]
-    pub pinned: u64,
-}
-/// Which plans to export.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ExportPlansRequest {
-    /// As in ListPlansRequest; empty for all plans. Topologies are exported in any case.
-    #[prost(string, tag = "1")]
-    pub filter: ::prost::alloc::string::String,
-}
-/// One message of ExportPlans.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ExportPlansEvent {
-    #[prost(oneof = "export_plans_event::Event", tags = "1, 2, 3")]
-    pub event: ::core::option::Option<export_plans_event::Event>,
-}
-/// Nested message and enum types in `ExportPlansEvent`.
-pub mod export_plans_event {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Event {
-        /// First: the contents of the archive.
-        #[prost(message, tag = "1")]
-        Contents(super::ArchiveContents),
-        /// Its bytes, in order.
-        #[prost(message, tag = "2")]
-        Piece(super::ArchivePiece),
-        /// Last: an archive without it is incomplete.
-        #[prost(message, tag = "3")]
-        End(super::ArchiveEnd),
-    }
-}
-/// The contents of an archive.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ArchiveContents {
-    /// Number of plans.
-    #[prost(uint64, tag = "1")]
-    pub plans: u64,
-    /// Number of pinned plans among them.
-    #[prost(uint64, tag = "2")]
-    pub pinned_plans: u64,
-    /// Number of topologies.
-    #[prost(uint64, tag = "3")]
-    pub topologies: u64,
-    /// Size of the records in bytes; the archive is a little larger. For showing progress.
-    #[prost(uint64, tag = "4")]
-    pub record_bytes: u64,
-    /// Of a backup: clusters, leases, faults and events of leases.
-    #[prost(uint64, tag = "5")]
-    pub clusters: u64,
-    #[prost(uint64, tag = "6")]
-    pub leases: u64,
-    #[prost(uint64, tag = "7")]
-    pub faults: u64,
-    #[prost(uint64, tag = "8")]
-    pub events: u64,
-    /// Plans that are damaged and not in the archive.
-    #[prost(uint64, tag = "9")]
-    pub damaged_plans: u64,
-}
-/// A piece of an archive.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ArchivePiece {
-    /// Its offset in the archive, in bytes.
-    #[prost(uint64, tag = "1")]
-    pub offset: u64,
-    /// 1 byte to 256 KiB.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub data: ::prost::bytes::Bytes,
-    /// SHA-256 of `data`, 64 hexadecimal digits.
-    #[prost(string, tag = "3")]
-    pub sha256: ::prost::alloc::string::String,
-}
-/// The end of an archive.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ArchiveEnd {
-    /// Length of the archive in bytes.
-    #[prost(uint64, tag = "1")]
-    pub size_bytes: u64,
-    /// SHA-256 of the archive, 64 hexadecimal digits.
-    #[prost(string, tag = "2")]
-    pub sha256: ::prost::alloc::string::String,
-    /// The actual contents: plans may have come or gone since the first message.
-    #[prost(message, optional, tag = "3")]
-    pub contents: ::core::option::Option<ArchiveContents>,
-}
-/// One message of ImportPlans: pieces from the first byte to the last, then the end.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ImportPlansRequest {
-    /// UUID of this request, or empty; read from the first message only.
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
-    #[prost(oneof = "import_plans_request::Event", tags = "1, 2")]
-    pub event: ::core::option::Option<import_plans_request::Event>,
-}
-/// Nested message and enum types in `ImportPlansRequest`.
-pub mod import_plans_request {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Event {
-        /// The next piece.
-        #[prost(message, tag = "1")]
-        Piece(super::ArchivePiece),
-        /// Last: length and digest of the archive; `contents` is not needed.
-        #[prost(message, tag = "2")]
-        End(super::ArchiveEnd),
-    }
-}
-/// Forgets refusals.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ForgetRefusalsRequest {
-    /// UUID of this request, or empty.
-    #[prost(string, tag = "1")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// What was forgotten.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ForgetRefusalsReply {
-    /// Number of refusals.
-    #[prost(uint64, tag = "1")]
-    pub forgotten: u64,
-}
-/// What was stored.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ImportPlansReply {
-    /// The contents of the archive.
-    #[prost(message, optional, tag = "1")]
-    pub contents: ::core::option::Option<ArchiveContents>,
-    /// Plans that are new here.
-    #[prost(uint64, tag = "2")]
-    pub plans_added: u64,
-    /// Topologies that are new here.
-    #[prost(uint64, tag = "3")]
-    pub topologies_added: u64,
-    /// Plans that are pinned here and were not replaced.
-    #[prost(uint64, tag = "4")]
-    pub plans_kept: u64,
-    /// Plans that were skipped: their key cannot be computed from the request in the archive, or they belong to another
-    /// tenant.
-    #[prost(uint64, tag = "5")]
-    pub plans_skipped: u64,
-    /// The first 100 skipped plans.
-    #[prost(message, repeated, tag = "6")]
-    pub skipped: ::prost::alloc::vec::Vec<SkippedPlan>,
-}
-/// A plan of an archive that was skipped.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SkippedPlan {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
-    /// The reason, for people.
-    #[prost(string, tag = "2")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// No parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetStatusRequest {}
-/// A server's version, capabilities, limits and counters.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ServerStatus {
-    /// Version of canopy.
-    #[prost(string, tag = "1")]
-    pub version: ::prost::alloc::string::String,
-    /// Whether the server is shutting down and refuses new requests.
-    #[prost(bool, tag = "2")]
-    pub draining: bool,
-    /// Time since its start.
-    #[prost(message, optional, tag = "3")]
-    pub uptime: ::core::option::Option<::prost_types::Duration>,
-    /// Names of the algorithms that a request may name.
-    #[prost(string, repeated, tag = "4")]
-    pub algorithms: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// File formats and their runtime profiles.
-    #[prost(message, repeated, tag = "5")]
-    pub formats: ::prost::alloc::vec::Vec<FormatSupport>,
-    /// Its limits.
-    #[prost(message, optional, tag = "6")]
-    pub limits: ::core::option::Option<ServerLimits>,
-    /// Its counters.
-    #[prost(message, optional, tag = "7")]
-    pub counts: ::core::option::Option<ServerCounts>,
-    /// The public key with which it signs archives, `ed25519:…`.
-    #[prost(string, tag = "8")]
-    pub archive_key: ::prost::alloc::string::String,
-    /// All servers that share its database, at most 1,000, this one among them; those that have taken part for longest first.
-    /// Empty without a shared database.
-    #[prost(message, repeated, tag = "9")]
-    pub servers: ::prost::alloc::vec::Vec<SharingServer>,
-}
-/// A server that shares a database with others.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SharingServer {
-    /// Its host and process, `HOST:PID`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Servers of one class make byte-identical plans for equal requests, and do each other's jobs: the planner's class and
-    /// the version.
-    #[prost(string, tag = "2")]
-    pub class: ::prost::alloc::string::String,
-    /// `all`, `api` or `worker`, as its setting `role` says; empty if it does not say.
-    #[prost(string, tag = "3")]
-    pub role: ::prost::alloc::string::String,
-    /// How long it has taken part.
-    #[prost(message, optional, tag = "4")]
-    pub age: ::core::option::Option<::prost_types::Duration>,
-    /// How long ago it last said that it is there. After 15 s of silence others do its jobs.
-    #[prost(message, optional, tag = "5")]
-    pub heard_ago: ::core::option::Option<::prost_types::Duration>,
-    /// How many jobs it runs.
-    #[prost(uint64, tag = "6")]
-    pub running: u64,
-    /// Whether it is the server that answers.
-    #[prost(bool, tag = "7")]
-    pub answers: bool,
-}
-/// No parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetQuotaRequest {}
-/// A caller, its tenant and their quotas.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct QuotaStatus {
-    /// The caller's name: of its token, certificate or user.
-    #[prost(string, tag = "1")]
-    pub identity: ::prost::alloc::string::String,
-    /// The tenant that it acts for; empty for none.
-    #[prost(string, tag = "2")]
-    pub tenant: ::prost::alloc::string::String,
-    /// The tenant's share of planning workers, compared with other tenants.
-    #[prost(uint64, tag = "3")]
-    pub weight: u64,
-    /// Limits of the tenant; quotas without a limit are absent.
-    #[prost(message, repeated, tag = "4")]
-    pub of_tenant: ::prost::alloc::vec::Vec<QuotaUse>,
-    /// Limits of the caller alone.
-    #[prost(message, repeated, tag = "5")]
-    pub of_identity: ::prost::alloc::vec::Vec<QuotaUse>,
-}
-/// A limit and its use.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct QuotaUse {
-    /// `requests_per_second`, `calls`, `request_bytes`, `jobs`, `planning_seconds_per_hour`, `topologies_per_hour`,
-    /// `stored_bytes_per_hour`, `fault_scopes_per_hour` or `leases`.
-    #[prost(string, tag = "1")]
-    pub quota: ::prost::alloc::string::String,
-    /// The limit.
-    #[prost(uint64, tag = "2")]
-    pub limit: u64,
-    /// In use; for limits per second or hour: used, and not yet available again.
-    #[prost(uint64, tag = "3")]
-    pub used: u64,
-}
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BackUpRequest {}
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CheckStoreRequest {}
-/// What the check of a space found.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CheckStoreEntry {
-    /// `plans`, `topologies`, `jobs`, `requests`, `schedules`, `finds`, `faults`, `leases`, `replans` or `clusters`.
-    #[prost(string, tag = "1")]
-    pub space: ::prost::alloc::string::String,
-    /// Records that are in order, and their bytes.
-    #[prost(uint64, tag = "2")]
-    pub intact: u64,
-    #[prost(uint64, tag = "3")]
-    pub bytes: u64,
-    /// Records that are damaged. The next read of one puts it into quarantine.
-    #[prost(uint64, tag = "4")]
-    pub damaged: u64,
-    /// Records whose summary is missing or wrong, and summaries without a record. The next start puts both right.
-    #[prost(uint64, tag = "5")]
-    pub without_summary: u64,
-    #[prost(uint64, tag = "6")]
-    pub without_record: u64,
-    /// Records in quarantine.
-    #[prost(uint64, tag = "7")]
-    pub quarantined: u64,
-    /// The first 100 of them: keys, and what is wrong.
-    #[prost(message, repeated, tag = "8")]
-    pub problems: ::prost::alloc::vec::Vec<StoreProblem>,
-}
-/// A record that is not in order.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StoreProblem {
-    /// Its key, 64 hexadecimal digits.
-    #[prost(string, tag = "1")]
-    pub key: ::prost::alloc::string::String,
-    /// What is wrong with it.
-    #[prost(string, tag = "2")]
-    pub problem: ::prost::alloc::string::String,
-}
-/// Nothing to say.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReloadConfigRequest {}
-/// What was read again.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReloadConfigReply {
-    /// One entry each.
-    #[prost(message, repeated, tag = "1")]
-    pub parts: ::prost::alloc::vec::Vec<ReloadedConfig>,
-}
-/// A part of the configuration that was read again.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReloadedConfig {
-    /// `configuration`, `access` (rules and tokens) or `tls` (certificates).
-    #[prost(string, tag = "1")]
-    pub what: ::prost::alloc::string::String,
-    /// Why it stays as it was; empty if it is in effect.
-    #[prost(string, tag = "2")]
-    pub error: ::prost::alloc::string::String,
-}
-/// A format of plan files.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct FormatSupport {
-    /// The format.
-    #[prost(enumeration = "OutputFormat", tag = "1")]
-    pub format: i32,
-    /// Its runtime profiles; empty if the format has none.
-    #[prost(string, repeated, tag = "2")]
-    pub profiles: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// Limits of a server.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ServerLimits {
-    /// Most nodes of a topology, switches included.
-    #[prost(uint64, tag = "1")]
-    pub nodes_max: u64,
-    /// Most links of a topology.
-    #[prost(uint64, tag = "2")]
-    pub links_max: u64,
-    /// Longest topology text in bytes.
-    #[prost(uint64, tag = "3")]
-    pub topology_bytes_max: u64,
-    /// Most waiting jobs.
-    #[prost(uint64, tag = "4")]
-    pub queue_length_max: u64,
-    /// Most bytes of requests held by unfinished jobs.
-    #[prost(uint64, tag = "5")]
-    pub queue_bytes_max: u64,
-    /// Planning threads.
-    #[prost(uint32, tag = "6")]
-    pub workers: u32,
-    /// Deadline of calls without one.
-    #[prost(message, optional, tag = "7")]
-    pub default_deadline: ::core::option::Option<::prost_types::Duration>,
-    /// Longest deadline.
-    #[prost(message, optional, tag = "8")]
-    pub max_deadline: ::core::option::Option<::prost_types::Duration>,
-}
-/// Counters since the start of the server, and what it holds now.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ServerCounts {
-    /// Plans in the cache.
-    #[prost(uint64, tag = "1")]
-    pub plans: u64,
-    /// Number of pinned plans among them.
-    #[prost(uint64, tag = "2")]
-    pub pinned_plans: u64,
-    /// Their size in bytes.
-    #[prost(uint64, tag = "3")]
-    pub plan_bytes: u64,
-    /// Syntheses started.
-    #[prost(uint64, tag = "4")]
-    pub syntheses: u64,
-    /// Damaged records found and quarantined.
-    #[prost(uint64, tag = "5")]
-    pub corruptions: u64,
-    /// Waiting jobs.
-    #[prost(uint64, tag = "6")]
-    pub waiting: u64,
-    /// Running jobs.
-    #[prost(uint64, tag = "7")]
-    pub running: u64,
-    /// Stored topologies.
-    #[prost(uint64, tag = "8")]
-    pub topologies: u64,
-    /// Their size in bytes.
-    #[prost(uint64, tag = "9")]
-    pub topology_bytes: u64,
-    /// Remembered refusals: requests known to have no plan.
-    #[prost(uint64, tag = "10")]
-    pub refusals: u64,
-    /// Requests refused from the remembered refusals.
-    #[prost(uint64, tag = "11")]
-    pub refusals_served: u64,
-    /// Schedules kept for other networks of the same shape.
-    #[prost(uint64, tag = "12")]
-    pub schedules: u64,
-    /// Their size in bytes.
-    #[prost(uint64, tag = "13")]
-    pub schedule_bytes: u64,
-}
-/// No parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetQueueRequest {}
-/// The running and waiting jobs.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct QueueStatus {
-    /// Waiting jobs.
-    #[prost(uint64, tag = "1")]
-    pub waiting: u64,
-    /// Most waiting jobs.
-    #[prost(uint64, tag = "2")]
-    pub length_max: u64,
-    /// Bytes of requests held by unfinished jobs.
-    #[prost(uint64, tag = "3")]
-    pub held_bytes: u64,
-    /// Most bytes they may hold.
-    #[prost(uint64, tag = "4")]
-    pub held_bytes_max: u64,
-    /// Every priority, highest first.
-    #[prost(message, repeated, tag = "5")]
-    pub priorities: ::prost::alloc::vec::Vec<PriorityStatus>,
-    /// Unfinished jobs: running ones first, then waiting ones in the order they will run; the first 1000.
-    #[prost(message, repeated, tag = "6")]
-    pub operations: ::prost::alloc::vec::Vec<Operation>,
-}
-/// The jobs of one priority.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PriorityStatus {
-    /// The priority.
-    #[prost(enumeration = "Priority", tag = "1")]
-    pub priority: i32,
-    /// Waiting jobs.
-    #[prost(uint64, tag = "2")]
-    pub waiting: u64,
-    /// Running jobs.
-    #[prost(uint64, tag = "3")]
-    pub running: u64,
-}
-/// Shuts the server down.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DrainRequest {
-    /// UUID of this request, or empty. A repeat that reaches the server's successor does not shut that one down.
-    #[prost(string, tag = "1")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// The server is shutting down.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DrainReply {
-    /// Unfinished jobs when the drain began.
-    #[prost(uint64, tag = "1")]
-    pub unfinished: u64,
-}
-/// Asks for the settings.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetConfigRequest {}
-/// The settings of a server.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ConfigReply {
-    /// Every setting that has a value, as a configuration file (TOML). Secrets are in files of their own, which it names.
-    #[prost(string, tag = "1")]
-    pub toml: ::prost::alloc::string::String,
-    /// The log filter in effect, which ReloadConfig and SetLogFilter change.
-    #[prost(string, tag = "2")]
-    pub log_filter: ::prost::alloc::string::String,
-    /// Settings that a start would read otherwise now: their files or variables have changed.
-    #[prost(string, repeated, tag = "3")]
-    pub pending: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Why no start would succeed now; empty if one would.
-    #[prost(string, tag = "4")]
-    pub pending_error: ::prost::alloc::string::String,
-}
-/// Asks for another log filter.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SetLogFilterRequest {
-    /// A level such as `debug`, or targets with levels such as `info,canopy_server::jobs=debug`. Must be given.
-    #[prost(string, tag = "1")]
-    pub filter: ::prost::alloc::string::String,
-    /// How long it is in effect, > 0; the configured filter returns afterwards. Unset: until it is changed.
-    #[prost(message, optional, tag = "2")]
-    pub lasts: ::core::option::Option<::prost_types::Duration>,
-}
-/// What the log filter was.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SetLogFilterReply {
-    /// The filter in effect before.
-    #[prost(string, tag = "1")]
-    pub before: ::prost::alloc::string::String,
-}
-/// Which metrics to return.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetMetricsRequest {
-    /// What their names begin with, such as `canopy_rpc_`; empty: all.
-    #[prost(string, repeated, tag = "1")]
-    pub prefixes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// Metrics.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct MetricsReply {
-    /// Lines in the text format of Prometheus; empty if the server keeps no metrics.
-    #[prost(string, tag = "1")]
-    pub text: ::prost::alloc::string::String,
-}
-/// Generated client implementations.
-#[cfg(feature = "client")]
-pub mod plan_admin_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Manages cached plans: the shared ones and those of the caller's own tenant (see Planner).
-    #[derive(Debug, Clone)]
-    pub struct PlanAdminClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> PlanAdminClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> PlanAdminClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            PlanAdminClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Lists cached plans.
-        pub async fn list_plans(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListPlansRequest>,
-        ) -> std::result::Result<tonic::Response<super::ListPlansReply>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/ListPlans",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "ListPlans"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Returns what a cached plan does not say itself: its size, uses and age. Does not count as a use.
-        pub async fn get_plan_summary(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetPlanSummaryRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/GetPlanSummary",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "GetPlanSummary"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Pins a plan: nothing evicts it.
-        pub async fn pin_plan(
-            &mut self,
-            request: impl tonic::IntoRequest<super::PinPlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/PinPlan",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "PinPlan"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Unpins a plan: it can be evicted again.
-        pub async fn unpin_plan(
-            &mut self,
-            request: impl tonic::IntoRequest<super::UnpinPlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/UnpinPlan",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "UnpinPlan"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Removes plans from the cache. Pinned plans stay. A removed plan is made again on request.
-        pub async fn evict_plans(
-            &mut self,
-            request: impl tonic::IntoRequest<super::EvictPlansRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::EvictPlansReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/EvictPlans",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "EvictPlans"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Sends an archive of plans, with their pins and uses, and of all stored topologies. First comes a summary, then the
-        /// bytes in order, then the digest. Damaged plans are left out.
-        pub async fn export_plans(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ExportPlansRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::ExportPlansEvent>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/ExportPlans",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "ExportPlans"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Stores the contents of an archive and replaces entries with equal keys; a plan that is pinned here stays as it is.
-        /// The server computes the key of each plan from the request stored with it. If the key differs, the archive is
-        /// refused. If it cannot be computed, or the plan belongs to another tenant, the plan is skipped and listed in
-        /// `skipped`. The server reads and verifies the whole archive before it stores anything: every digest; for every plan,
-        /// that the JSON file has the stated quality and its transfers and bound pass the checks, and that its runtime files
-        /// can be read and proven. A damaged archive is refused as a whole with INVALID_ARGUMENT and reason ARCHIVE_DAMAGED.
-        pub async fn import_plans(
-            &mut self,
-            request: impl tonic::IntoStreamingRequest<
-                Message = super::ImportPlansRequest,
-            >,
-        ) -> std::result::Result<
-            tonic::Response<super::ImportPlansReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/ImportPlans",
-            );
-            let mut req = request.into_streaming_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "ImportPlans"));
-            self.inner.client_streaming(req, path, codec).await
-        }
-        /// Forgets which requests have no plan. A refusal that follows from the request alone (INVALID_ARGUMENT or
-        /// FAILED_PRECONDITION of a search) is repeated without a search for some time (`negative_ttl`); its ErrorInfo then
-        /// has `cache`=`negative` and `age_s`. Deadlines, cancelled jobs, exhausted resources and faults are never remembered.
-        pub async fn forget_refusals(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ForgetRefusalsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ForgetRefusalsReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.PlanAdmin/ForgetRefusals",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.PlanAdmin", "ForgetRefusals"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-#[cfg(feature = "server")]
-pub mod plan_admin_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with PlanAdminServer.
-    #[async_trait]
-    pub trait PlanAdmin: std::marker::Send + std::marker::Sync + 'static {
-        /// Lists cached plans.
-        async fn list_plans(
-            &self,
-            request: tonic::Request<super::ListPlansRequest>,
-        ) -> std::result::Result<tonic::Response<super::ListPlansReply>, tonic::Status>;
-        /// Returns what a cached plan does not say itself: its size, uses and age. Does not count as a use.
-        async fn get_plan_summary(
-            &self,
-            request: tonic::Request<super::GetPlanSummaryRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status>;
-        /// Pins a plan: nothing evicts it.
-        async fn pin_plan(
-            &self,
-            request: tonic::Request<super::PinPlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status>;
-        /// Unpins a plan: it can be evicted again.
-        async fn unpin_plan(
-            &self,
-            request: tonic::Request<super::UnpinPlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status>;
-        /// Removes plans from the cache. Pinned plans stay. A removed plan is made again on request.
-        async fn evict_plans(
-            &self,
-            request: tonic::Request<super::EvictPlansRequest>,
-        ) -> std::result::Result<tonic::Response<super::EvictPlansReply>, tonic::Status>;
-        /// Server streaming response type for the ExportPlans method.
-        type ExportPlansStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::ExportPlansEvent, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// Sends an archive of plans, with their pins and uses, and of all stored topologies. First comes a summary, then the
-        /// bytes in order, then the digest. Damaged plans are left out.
-        async fn export_plans(
-            &self,
-            request: tonic::Request<super::ExportPlansRequest>,
-        ) -> std::result::Result<
-            tonic::Response<Self::ExportPlansStream>,
-            tonic::Status,
-        >;
-        /// Stores the contents of an archive and replaces entries with equal keys; a plan that is pinned here stays as it is.
-        /// The server computes the key of each plan from the request stored with it. If the key differs, the archive is
-        /// refused. If it cannot be computed, or the plan belongs to another tenant, the plan is skipped and listed in
-        /// `skipped`. The server reads and verifies the whole archive before it stores anything: every digest; for every plan,
-        /// that the JSON file has the stated quality and its transfers and bound pass the checks, and that its runtime files
-        /// can be read and proven. A damaged archive is refused as a whole with INVALID_ARGUMENT and reason ARCHIVE_DAMAGED.
-        async fn import_plans(
-            &self,
-            request: tonic::Request<tonic::Streaming<super::ImportPlansRequest>>,
-        ) -> std::result::Result<
-            tonic::Response<super::ImportPlansReply>,
-            tonic::Status,
-        >;
-        /// Forgets which requests have no plan. A refusal that follows from the request alone (INVALID_ARGUMENT or
-        /// FAILED_PRECONDITION of a search) is repeated without a search for some time (`negative_ttl`); its ErrorInfo then
-        /// has `cache`=`negative` and `age_s`. Deadlines, cancelled jobs, exhausted resources and faults are never remembered.
-        async fn forget_refusals(
-            &self,
-            request: tonic::Request<super::ForgetRefusalsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ForgetRefusalsReply>,
-            tonic::Status,
-        >;
-    }
-    /// Manages cached plans: the shared ones and those of the caller's own tenant (see Planner).
-    #[derive(Debug)]
-    pub struct PlanAdminServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> PlanAdminServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for PlanAdminServer<T>
-    where
-        T: PlanAdmin,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/canopy.v1.PlanAdmin/ListPlans" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListPlansSvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<
-                        T: PlanAdmin,
-                    > tonic::server::UnaryService<super::ListPlansRequest>
-                    for ListPlansSvc<T> {
-                        type Response = super::ListPlansReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListPlansRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::list_plans(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListPlansSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.PlanAdmin/GetPlanSummary" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetPlanSummarySvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<
-                        T: PlanAdmin,
-                    > tonic::server::UnaryService<super::GetPlanSummaryRequest>
-                    for GetPlanSummarySvc<T> {
-                        type Response = super::PlanSummary;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetPlanSummaryRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::get_plan_summary(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetPlanSummarySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.PlanAdmin/PinPlan" => {
-                    #[allow(non_camel_case_types)]
-                    struct PinPlanSvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<T: PlanAdmin> tonic::server::UnaryService<super::PinPlanRequest>
-                    for PinPlanSvc<T> {
-                        type Response = super::PlanSummary;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::PinPlanRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::pin_plan(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = PinPlanSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.PlanAdmin/UnpinPlan" => {
-                    #[allow(non_camel_case_types)]
-                    struct UnpinPlanSvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<
-                        T: PlanAdmin,
-                    > tonic::server::UnaryService<super::UnpinPlanRequest>
-                    for UnpinPlanSvc<T> {
-                        type Response = super::PlanSummary;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::UnpinPlanRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::unpin_plan(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = UnpinPlanSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.PlanAdmin/EvictPlans" => {
-                    #[allow(non_camel_case_types)]
-                    struct EvictPlansSvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<
-                        T: PlanAdmin,
-                    > tonic::server::UnaryService<super::EvictPlansRequest>
-                    for EvictPlansSvc<T> {
-                        type Response = super::EvictPlansReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::EvictPlansRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::evict_plans(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = EvictPlansSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.PlanAdmin/ExportPlans" => {
-                    #[allow(non_camel_case_types)]
-                    struct ExportPlansSvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<
-                        T: PlanAdmin,
-                    > tonic::server::ServerStreamingService<super::ExportPlansRequest>
-                    for ExportPlansSvc<T> {
-                        type Response = super::ExportPlansEvent;
-                        type ResponseStream = T::ExportPlansStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ExportPlansRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::export_plans(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ExportPlansSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.PlanAdmin/ImportPlans" => {
-                    #[allow(non_camel_case_types)]
-                    struct ImportPlansSvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<
-                        T: PlanAdmin,
-                    > tonic::server::ClientStreamingService<super::ImportPlansRequest>
-                    for ImportPlansSvc<T> {
-                        type Response = super::ImportPlansReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<
-                                tonic::Streaming<super::ImportPlansRequest>,
-                            >,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::import_plans(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ImportPlansSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.client_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.PlanAdmin/ForgetRefusals" => {
-                    #[allow(non_camel_case_types)]
-                    struct ForgetRefusalsSvc<T: PlanAdmin>(pub Arc<T>);
-                    impl<
-                        T: PlanAdmin,
-                    > tonic::server::UnaryService<super::ForgetRefusalsRequest>
-                    for ForgetRefusalsSvc<T> {
-                        type Response = super::ForgetRefusalsReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ForgetRefusalsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PlanAdmin>::forget_refusals(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ForgetRefusalsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for PlanAdminServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "canopy.v1.PlanAdmin";
-    impl<T> tonic::server::NamedService for PlanAdminServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// Generated client implementations.
-#[cfg(feature = "client")]
-pub mod server_admin_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Shows the server's state and shuts it down.
-    #[derive(Debug, Clone)]
-    pub struct ServerAdminClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> ServerAdminClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> ServerAdminClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            ServerAdminClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Returns the server's version, capabilities, limits and counters.
-        pub async fn get_status(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetStatusRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServerStatus>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/GetStatus",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetStatus"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// The caller's name and tenant, their quotas and the use of them.
-        pub async fn get_quota(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetQuotaRequest>,
-        ) -> std::result::Result<tonic::Response<super::QuotaStatus>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/GetQuota",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetQuota"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Reads the configuration, the rules of access and the certificates again, as SIGHUP does. Of the configuration, only
-        /// the log filter changes while the server runs. A part that cannot be used stays as it was, and its `error` says why.
-        pub async fn reload_config(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ReloadConfigRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ReloadConfigReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/ReloadConfig",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "ReloadConfig"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Returns the settings that are in effect, as a configuration file, and which of them a start would read otherwise now.
-        /// FAILED_PRECONDITION with reason NO_CONFIGURATION for a server inside another program.
-        pub async fn get_config(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetConfigRequest>,
-        ) -> std::result::Result<tonic::Response<super::ConfigReply>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/GetConfig",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetConfig"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Changes which lines are logged, until the next ReloadConfig or SIGHUP, for a while, or until the server ends.
-        pub async fn set_log_filter(
-            &mut self,
-            request: impl tonic::IntoRequest<super::SetLogFilterRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SetLogFilterReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/SetLogFilter",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "SetLogFilter"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Returns metrics in the text format of Prometheus, as `/metrics` of the admin port does.
-        pub async fn get_metrics(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetMetricsRequest>,
-        ) -> std::result::Result<tonic::Response<super::MetricsReply>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/GetMetrics",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetMetrics"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// The running and waiting jobs.
-        pub async fn get_queue(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetQueueRequest>,
-        ) -> std::result::Result<tonic::Response<super::QueueStatus>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/GetQueue",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetQueue"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Writes everything that a successor needs into one archive while the server runs: plans with their pins and uses,
-        /// topologies, clusters, leases, faults, and what became of leases. They fit together: every lease has its events, and
-        /// every event the faults that caused it, as of one moment after the call arrived. `canopyd restore` reads it. Answers
-        /// without a deadline as long as the reader takes pieces.
-        pub async fn back_up(
-            &mut self,
-            request: impl tonic::IntoRequest<super::BackUpRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::ExportPlansEvent>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/BackUp",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "BackUp"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Reads and verifies everything that is stored while the server runs, and changes nothing. Sends an entry for each
-        /// space as soon as it is checked.
-        pub async fn check_store(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CheckStoreRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::CheckStoreEntry>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/CheckStore",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "CheckStore"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Shuts the server down in order, as SIGTERM does. New requests are refused with UNAVAILABLE and reason DRAINING;
-        /// running ones have until the drain time-out. Answers at once. A service manager may restart the server. Refused with
-        /// PERMISSION_DENIED and reason DRAIN_NOT_PERMITTED unless the call comes over the Unix socket, or from this host if
-        /// `allow_loopback_drain` is set.
-        pub async fn drain(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DrainRequest>,
-        ) -> std::result::Result<tonic::Response<super::DrainReply>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.ServerAdmin/Drain",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "Drain"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-#[cfg(feature = "server")]
-pub mod server_admin_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with ServerAdminServer.
-    #[async_trait]
-    pub trait ServerAdmin: std::marker::Send + std::marker::Sync + 'static {
-        /// Returns the server's version, capabilities, limits and counters.
-        async fn get_status(
-            &self,
-            request: tonic::Request<super::GetStatusRequest>,
-        ) -> std::result::Result<tonic::Response<super::ServerStatus>, tonic::Status>;
-        /// The caller's name and tenant, their quotas and the use of them.
-        async fn get_quota(
-            &self,
-            request: tonic::Request<super::GetQuotaRequest>,
-        ) -> std::result::Result<tonic::Response<super::QuotaStatus>, tonic::Status>;
-        /// Reads the configuration, the rules of access and the certificates again, as SIGHUP does. Of the configuration, only
-        /// the log filter changes while the server runs. A part that cannot be used stays as it was, and its `error` says why.
-        async fn reload_config(
-            &self,
-            request: tonic::Request<super::ReloadConfigRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ReloadConfigReply>,
-            tonic::Status,
-        >;
-        /// Returns the settings that are in effect, as a configuration file, and which of them a start would read otherwise now.
-        /// FAILED_PRECONDITION with reason NO_CONFIGURATION for a server inside another program.
-        async fn get_config(
-            &self,
-            request: tonic::Request<super::GetConfigRequest>,
-        ) -> std::result::Result<tonic::Response<super::ConfigReply>, tonic::Status>;
-        /// Changes which lines are logged, until the next ReloadConfig or SIGHUP, for a while, or until the server ends.
-        async fn set_log_filter(
-            &self,
-            request: tonic::Request<super::SetLogFilterRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SetLogFilterReply>,
-            tonic::Status,
-        >;
-        /// Returns metrics in the text format of Prometheus, as `/metrics` of the admin port does.
-        async fn get_metrics(
-            &self,
-            request: tonic::Request<super::GetMetricsRequest>,
-        ) -> std::result::Result<tonic::Response<super::MetricsReply>, tonic::Status>;
-        /// The running and waiting jobs.
-        async fn get_queue(
-            &self,
-            request: tonic::Request<super::GetQueueRequest>,
-        ) -> std::result::Result<tonic::Response<super::QueueStatus>, tonic::Status>;
-        /// Server streaming response type for the BackUp method.
-        type BackUpStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::ExportPlansEvent, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// Writes everything that a successor needs into one archive while the server runs: plans with their pins and uses,
-        /// topologies, clusters, leases, faults, and what became of leases. They fit together: every lease has its events, and
-        /// every event the faults that caused it, as of one moment after the call arrived. `canopyd restore` reads it. Answers
-        /// without a deadline as long as the reader takes pieces.
-        async fn back_up(
-            &self,
-            request: tonic::Request<super::BackUpRequest>,
-        ) -> std::result::Result<tonic::Response<Self::BackUpStream>, tonic::Status>;
-        /// Server streaming response type for the CheckStore method.
-        type CheckStoreStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::CheckStoreEntry, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// Reads and verifies everything that is stored while the server runs, and changes nothing. Sends an entry for each
-        /// space as soon as it is checked.
-        async fn check_store(
-            &self,
-            request: tonic::Request<super::CheckStoreRequest>,
-        ) -> std::result::Result<tonic::Response<Self::CheckStoreStream>, tonic::Status>;
-        /// Shuts the server down in order, as SIGTERM does. New requests are refused with UNAVAILABLE and reason DRAINING;
-        /// running ones have until the drain time-out. Answers at once. A service manager may restart the server. Refused with
-        /// PERMISSION_DENIED and reason DRAIN_NOT_PERMITTED unless the call comes over the Unix socket, or from this host if
-        /// `allow_loopback_drain` is set.
-        async fn drain(
-            &self,
-            request: tonic::Request<super::DrainRequest>,
-        ) -> std::result::Result<tonic::Response<super::DrainReply>, tonic::Status>;
-    }
-    /// Shows the server's state and shuts it down.
-    #[derive(Debug)]
-    pub struct ServerAdminServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> ServerAdminServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for ServerAdminServer<T>
-    where
-        T: ServerAdmin,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/canopy.v1.ServerAdmin/GetStatus" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetStatusSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::UnaryService<super::GetStatusRequest>
-                    for GetStatusSvc<T> {
-                        type Response = super::ServerStatus;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetStatusRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::get_status(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetStatusSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/GetQuota" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetQuotaSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::UnaryService<super::GetQuotaRequest>
-                    for GetQuotaSvc<T> {
-                        type Response = super::QuotaStatus;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetQuotaRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::get_quota(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetQuotaSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/ReloadConfig" => {
-                    #[allow(non_camel_case_types)]
-                    struct ReloadConfigSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::UnaryService<super::ReloadConfigRequest>
-                    for ReloadConfigSvc<T> {
-                        type Response = super::ReloadConfigReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ReloadConfigRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::reload_config(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ReloadConfigSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/GetConfig" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetConfigSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::UnaryService<super::GetConfigRequest>
-                    for GetConfigSvc<T> {
-                        type Response = super::ConfigReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetConfigRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::get_config(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetConfigSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/SetLogFilter" => {
-                    #[allow(non_camel_case_types)]
-                    struct SetLogFilterSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::UnaryService<super::SetLogFilterRequest>
-                    for SetLogFilterSvc<T> {
-                        type Response = super::SetLogFilterReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::SetLogFilterRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::set_log_filter(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = SetLogFilterSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/GetMetrics" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetMetricsSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::UnaryService<super::GetMetricsRequest>
-                    for GetMetricsSvc<T> {
-                        type Response = super::MetricsReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetMetricsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::get_metrics(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetMetricsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/GetQueue" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetQueueSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::UnaryService<super::GetQueueRequest>
-                    for GetQueueSvc<T> {
-                        type Response = super::QueueStatus;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetQueueRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::get_queue(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetQueueSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/BackUp" => {
-                    #[allow(non_camel_case_types)]
-                    struct BackUpSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::ServerStreamingService<super::BackUpRequest>
-                    for BackUpSvc<T> {
-                        type Response = super::ExportPlansEvent;
-                        type ResponseStream = T::BackUpStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::BackUpRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::back_up(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = BackUpSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/CheckStore" => {
-                    #[allow(non_camel_case_types)]
-                    struct CheckStoreSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<
-                        T: ServerAdmin,
-                    > tonic::server::ServerStreamingService<super::CheckStoreRequest>
-                    for CheckStoreSvc<T> {
-                        type Response = super::CheckStoreEntry;
-                        type ResponseStream = T::CheckStoreStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::CheckStoreRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::check_store(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = CheckStoreSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.ServerAdmin/Drain" => {
-                    #[allow(non_camel_case_types)]
-                    struct DrainSvc<T: ServerAdmin>(pub Arc<T>);
-                    impl<T: ServerAdmin> tonic::server::UnaryService<super::DrainRequest>
-                    for DrainSvc<T> {
-                        type Response = super::DrainReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::DrainRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as ServerAdmin>::drain(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = DrainSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for ServerAdminServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "canopy.v1.ServerAdmin";
-    impl<T> tonic::server::NamedService for ServerAdminServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// What a cluster consists of.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ClusterDescription {
-    /// Kinds of machines, at most 64. Empty: every machine is one rank with one port.
-    #[prost(message, repeated, tag = "4")]
-    pub hosts: ::prost::alloc::vec::Vec<HostKind>,
-    /// Rates that the files do not state, such as `nic=400Gb/s,leaf-spine=800Gb/s,oversub=2`; may be empty.
-    #[prost(string, tag = "5")]
-    pub rates: ::prost::alloc::string::String,
-    /// What joins the machines. Set exactly one.
-    #[prost(oneof = "cluster_description::Fabric", tags = "1, 2, 3")]
-    pub fabric: ::core::option::Option<cluster_description::Fabric>,
-}
-/// Nested message and enum types in `ClusterDescription`.
-pub mod cluster_description {
-    /// What joins the machines. Set exactly one.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Fabric {
-        /// A file that says which machine is joined to which switch, such as Slurm's `topology.conf`, or one of the fabric.
-        #[prost(message, tag = "1")]
-        File(super::TopologyDocument),
-        /// A regular fabric, for those without such a file.
-        #[prost(message, tag = "2")]
-        Layout(super::FabricLayout),
-        /// A whole network that names the machine of each rank (`host`, or else `box`). Then `hosts` and `rates` are empty.
-        /// Not punctured, not stored, and not itself a part of a cluster.
-        #[prost(message, tag = "3")]
-        Network(super::TopologySource),
-    }
-}
-/// A kind of machines.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HostKind {
-    /// Dump or table of one, such as that of NCCL_TOPO_DUMP_FILE. Unset: each is one rank with one port.
-    #[prost(message, optional, tag = "1")]
-    pub file: ::core::option::Option<TopologyDocument>,
-    /// The machines of this kind, as a hostlist such as `gpu\[001-016\]`; empty for all that no other kind names.
-    #[prost(string, tag = "2")]
-    pub nodes: ::prost::alloc::string::String,
-}
-/// A regular fabric.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct FabricLayout {
-    /// `star`, `rail`, `rail:spine` or `leaf-spine:hosts=4,spines=2`, as in `canopy network replicate`.
-    #[prost(string, tag = "1")]
-    pub layout: ::prost::alloc::string::String,
-    /// The machines as a hostlist, in their order along the leaves. Must be given.
-    #[prost(string, tag = "2")]
-    pub nodes: ::prost::alloc::string::String,
-}
-/// A stored cluster in short.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Cluster {
-    /// `clusters/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Number of machines.
-    #[prost(uint32, tag = "2")]
-    pub nodes: u32,
-    /// Number of ranks on all machines.
-    #[prost(uint32, tag = "3")]
-    pub ranks: u32,
-    /// Number of switches between machines.
-    #[prost(uint32, tag = "4")]
-    pub switches: u32,
-    /// Its size in the store, in bytes.
-    #[prost(uint64, tag = "5")]
-    pub size_bytes: u64,
-    /// When it was first stored.
-    #[prost(message, optional, tag = "6")]
-    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When its description changed last.
-    #[prost(message, optional, tag = "7")]
-    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
-}
-/// A cluster to store.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PutClusterRequest {
-    /// `clusters/…`, with 1 to 63 letters, digits and `- _ .` after the slash, a letter or digit first.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// What it consists of. Must be given.
-    #[prost(message, optional, tag = "2")]
-    pub description: ::core::option::Option<ClusterDescription>,
-    /// UUID of this request, or empty.
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// The stored cluster.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PutClusterReply {
-    /// The cluster.
-    #[prost(message, optional, tag = "1")]
-    pub cluster: ::core::option::Option<Cluster>,
-    /// Whether it is new.
-    #[prost(bool, tag = "2")]
-    pub created: bool,
-    /// Whether this call changed its description; true if it is new.
-    #[prost(bool, tag = "3")]
-    pub changed: bool,
-    /// What the files say, a sentence each.
-    #[prost(string, repeated, tag = "4")]
-    pub understood: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// What they do not say, and what was assumed instead.
-    #[prost(string, repeated, tag = "5")]
-    pub assumed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// What they say and the network does not have.
-    #[prost(string, repeated, tag = "6")]
-    pub left_out: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// Names a cluster.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetClusterRequest {
-    /// `clusters/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-}
-/// A cluster and its machines.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetClusterReply {
-    /// The cluster.
-    #[prost(message, optional, tag = "1")]
-    pub cluster: ::core::option::Option<Cluster>,
-    /// What it consists of; unset if that has more than 2 MiB.
-    #[prost(message, optional, tag = "2")]
-    pub description: ::core::option::Option<ClusterDescription>,
-    /// Names of its machines, in the order of their ranks.
-    #[prost(string, repeated, tag = "3")]
-    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// Which clusters to list.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListClustersRequest {
-    /// Most clusters on a page, at most 1000; 0 means 50.
-    #[prost(uint32, tag = "1")]
-    pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
-    #[prost(string, tag = "2")]
-    pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `name`, `nodes`, `ranks`, `switches`, `size_bytes`, `created`,
-    /// `updated`.
-    #[prost(string, tag = "3")]
-    pub filter: ::prost::alloc::string::String,
-    /// As in ListPlansRequest.
-    #[prost(string, tag = "4")]
-    pub order_by: ::prost::alloc::string::String,
-}
-/// A page of clusters.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListClustersReply {
-    /// The clusters.
-    #[prost(message, repeated, tag = "1")]
-    pub clusters: ::prost::alloc::vec::Vec<Cluster>,
-    /// Token of the next page; empty after the last page.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-    /// Number of clusters that match the filter, on all pages.
-    #[prost(uint64, tag = "3")]
-    pub total_size: u64,
-}
-/// Names a cluster.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteClusterRequest {
-    /// `clusters/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
-    #[prost(string, tag = "2")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// The cluster was deleted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteClusterReply {
-    /// Bytes freed.
-    #[prost(uint64, tag = "1")]
-    pub freed_bytes: u64,
-}
-/// Generated client implementations.
-#[cfg(feature = "client")]
-pub mod clusters_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Stores clusters: their machines, what joins them, and rates.
-    ///
-    /// A request for a part of a cluster names machines (`TopologySource.cluster`), and its network is that of exactly these
-    /// machines. Faults of machines are those of their names everywhere; faults of switches and links belong to the cluster
-    /// and affect all of its parts. A cluster that is stored again under its name replaces the earlier one; plans, leases
-    /// and faults stay. The server refuses more than 256 clusters, or 256 MiB of descriptions.
-    #[derive(Debug, Clone)]
-    pub struct ClustersClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> ClustersClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> ClustersClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            ClustersClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Stores a cluster, once every machine that it describes can be joined. Repeating it changes nothing.
-        pub async fn put_cluster(
-            &mut self,
-            request: impl tonic::IntoRequest<super::PutClusterRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::PutClusterReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Clusters/PutCluster",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Clusters", "PutCluster"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Describes a stored cluster. Refused with NOT_FOUND and reason CLUSTER_UNKNOWN if it does not exist.
-        pub async fn get_cluster(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetClusterRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetClusterReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Clusters/GetCluster",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Clusters", "GetCluster"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists stored clusters.
-        pub async fn list_clusters(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListClustersRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListClustersReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Clusters/ListClusters",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Clusters", "ListClusters"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Deletes a stored cluster. Plans, leases and faults of its parts stay.
-        pub async fn delete_cluster(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DeleteClusterRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteClusterReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Clusters/DeleteCluster",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Clusters", "DeleteCluster"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-#[cfg(feature = "server")]
-pub mod clusters_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with ClustersServer.
-    #[async_trait]
-    pub trait Clusters: std::marker::Send + std::marker::Sync + 'static {
-        /// Stores a cluster, once every machine that it describes can be joined. Repeating it changes nothing.
-        async fn put_cluster(
-            &self,
-            request: tonic::Request<super::PutClusterRequest>,
-        ) -> std::result::Result<tonic::Response<super::PutClusterReply>, tonic::Status>;
-        /// Describes a stored cluster. Refused with NOT_FOUND and reason CLUSTER_UNKNOWN if it does not exist.
-        async fn get_cluster(
-            &self,
-            request: tonic::Request<super::GetClusterRequest>,
-        ) -> std::result::Result<tonic::Response<super::GetClusterReply>, tonic::Status>;
-        /// Lists stored clusters.
-        async fn list_clusters(
-            &self,
-            request: tonic::Request<super::ListClustersRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListClustersReply>,
-            tonic::Status,
-        >;
-        /// Deletes a stored cluster. Plans, leases and faults of its parts stay.
-        async fn delete_cluster(
-            &self,
-            request: tonic::Request<super::DeleteClusterRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteClusterReply>,
-            tonic::Status,
-        >;
-    }
-    /// Stores clusters: their machines, what joins them, and rates.
-    ///
-    /// A request for a part of a cluster names machines (`TopologySource.cluster`), and its network is that of exactly these
-    /// machines. Faults of machines are those of their names everywhere; faults of switches and links belong to the cluster
-    /// and affect all of its parts. A cluster that is stored again under its name replaces the earlier one; plans, leases
-    /// and faults stay. The server refuses more than 256 clusters, or 256 MiB of descriptions.
-    #[derive(Debug)]
-    pub struct ClustersServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> ClustersServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for ClustersServer<T>
-    where
-        T: Clusters,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/canopy.v1.Clusters/PutCluster" => {
-                    #[allow(non_camel_case_types)]
-                    struct PutClusterSvc<T: Clusters>(pub Arc<T>);
-                    impl<
-                        T: Clusters,
-                    > tonic::server::UnaryService<super::PutClusterRequest>
-                    for PutClusterSvc<T> {
-                        type Response = super::PutClusterReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::PutClusterRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Clusters>::put_cluster(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = PutClusterSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Clusters/GetCluster" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetClusterSvc<T: Clusters>(pub Arc<T>);
-                    impl<
-                        T: Clusters,
-                    > tonic::server::UnaryService<super::GetClusterRequest>
-                    for GetClusterSvc<T> {
-                        type Response = super::GetClusterReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetClusterRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Clusters>::get_cluster(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetClusterSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Clusters/ListClusters" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListClustersSvc<T: Clusters>(pub Arc<T>);
-                    impl<
-                        T: Clusters,
-                    > tonic::server::UnaryService<super::ListClustersRequest>
-                    for ListClustersSvc<T> {
-                        type Response = super::ListClustersReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListClustersRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Clusters>::list_clusters(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListClustersSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Clusters/DeleteCluster" => {
-                    #[allow(non_camel_case_types)]
-                    struct DeleteClusterSvc<T: Clusters>(pub Arc<T>);
-                    impl<
-                        T: Clusters,
-                    > tonic::server::UnaryService<super::DeleteClusterRequest>
-                    for DeleteClusterSvc<T> {
-                        type Response = super::DeleteClusterReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::DeleteClusterRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Clusters>::delete_cluster(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = DeleteClusterSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for ClustersServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "canopy.v1.Clusters";
-    impl<T> tonic::server::NamedService for ClustersServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
@@ -5575,7 +2419,7 @@ pub struct GroupPlan {
     /// Size of the collective in bytes.
     #[prost(uint64, tag = "4")]
     pub size_bytes: u64,
-    /// Its plan, without the content of its files; FetchArtifact sends it.
+    /// Its plan, without the content of its files; FetchPlanFile sends it.
     #[prost(message, optional, tag = "5")]
     pub plan: ::core::option::Option<Plan>,
     /// What the cache had to do with it.
@@ -5588,6 +2432,58 @@ pub struct GroupPlan {
     /// plans together take no longer than the longest of these.
     #[prost(string, tag = "8")]
     pub seconds: ::prost::alloc::string::String,
+}
+/// The groups of a job and their network. Every field counts.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlanGroupsRequest {
+    /// The network. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// Parallel dimensions and their sizes, the fastest first, such as `tp=8 dp=16`; or in the order of a framework:
+    /// `megatron: tp=8 pp=8 dp=16 ep=64 etp=1`, `torchtitan: tp=8 dp_shard=16`. Their product is the number of `ranks`, or of all
+    /// ranks of the network before faults. Must be given.
+    #[prost(string, tag = "2")]
+    pub layout: ::prost::alloc::string::String,
+    /// What groups of ranks do at the same time, 1 to 64, with unique names.
+    #[prost(message, repeated, tag = "3")]
+    pub groups: ::prost::alloc::vec::Vec<GroupClass>,
+    /// Ranks forward nothing for groups that they are not in.
+    #[prost(bool, tag = "4")]
+    pub members_only: bool,
+    /// Files of each plan, as in PlanRequest. Empty: no plan is made, and only rates are sent.
+    #[prost(message, repeated, tag = "5")]
+    pub outputs: ::prost::alloc::vec::Vec<OutputSpec>,
+    /// Leaves out what rings, phases and plans made alone take.
+    #[prost(bool, tag = "6")]
+    pub without_comparison: bool,
+    /// Gives what the slowest groups leave to those that can be faster, level by level: no group can be faster unless one that is
+    /// no faster slows down. Otherwise all groups take equally long.
+    #[prost(bool, tag = "9")]
+    pub levels: bool,
+    /// Also looks at other orders of the layout's dimensions, at most 120, and takes the best: it says which ranks should form which
+    /// group. Not for layouts with experts, whose dimensions have two orders.
+    #[prost(bool, tag = "10")]
+    pub best_order: bool,
+    /// By rank of the layout, the rank of the network before faults where it is. Empty: all ranks of the network, in order. Not
+    /// together with `best_order`.
+    #[prost(uint32, repeated, tag = "11")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// Jobs that run already on this network, in the order in which they came, at most 16. They keep their plans, and the groups
+    /// have the rest of each link.
+    #[prost(message, repeated, tag = "12")]
+    pub running: ::prost::alloc::vec::Vec<RunningGroups>,
+    /// As in PlanRequest, for groups whose plans are trees; all groups may take longer then.
+    #[prost(uint64, tag = "13")]
+    pub max_chunks: u64,
+    #[prost(uint32, tag = "14")]
+    pub max_depth: u32,
+    /// As in PlanRequest. A group keeps the ranks that faults leave it; it ends if that is one, and so does a pair of stages that
+    /// loses a rank. The first rank that is left is the root.
+    #[prost(enumeration = "FaultPolicy", tag = "7")]
+    pub fault_policy: i32,
+    /// As in PlanRequest.
+    #[prost(enumeration = "Priority", tag = "8")]
+    pub priority: i32,
 }
 /// What a server does for PlanGroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -5775,606 +2671,6 @@ pub struct MovingRefusal {
     #[prost(message, optional, tag = "2")]
     pub error: ::core::option::Option<OperationError>,
 }
-/// The machines, and what the job does between their ranks.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OrderMachinesRequest {
-    /// The network, whose ranks name their machines (`host`, or else `box`). Must be given. Ask for a part of a stored
-    /// cluster to order machines that a scheduler has just allocated.
-    #[prost(message, optional, tag = "1")]
-    pub topology: ::core::option::Option<TopologySource>,
-    /// The job's machines in the order of their ranks: names, or hostlists such as `gpu\[001-016\]`. The others share the
-    /// links. Empty: all machines of the network.
-    #[prost(string, repeated, tag = "2")]
-    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Groups of ranks from the innermost kind to the outermost, at most 8: tensor parallel groups of neighbouring ranks,
-    /// then data parallel ones of a rank of each of these, and so on. Their sizes multiplied are the number of ranks.
-    /// Empty: all ranks are one group.
-    #[prost(message, repeated, tag = "3")]
-    pub groups: ::prost::alloc::vec::Vec<RankGroups>,
-}
-/// A kind of groups: every rank is in one of this kind. All of a kind exchange data at the same time, one kind after
-/// another.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RankGroups {
-    /// Display name, such as `tp`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Ranks of each group, > 0.
-    #[prost(uint32, tag = "2")]
-    pub size: u32,
-    /// What each group does. Unset: GROUP_PATTERN_RING.
-    #[prost(enumeration = "GroupPattern", tag = "3")]
-    pub pattern: i32,
-    /// How much data each rank has for it, beside other kinds. 0 means 1.
-    #[prost(uint32, tag = "4")]
-    pub weight: u32,
-}
-/// The order for which what stock runtimes do loads the links least.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OrderMachinesReply {
-    /// The machines in their new order, rank 0's machine first as before.
-    #[prost(message, repeated, tag = "1")]
-    pub machines: ::prost::alloc::vec::Vec<OrderedMachine>,
-    /// Times of the order that was given.
-    #[prost(message, optional, tag = "2")]
-    pub given: ::core::option::Option<OrderTimes>,
-    /// Times of the order by name, as strings: so do runtimes that sort machines.
-    #[prost(message, optional, tag = "3")]
-    pub by_name: ::core::option::Option<OrderTimes>,
-    /// Times of the new order; never more than those of the given one.
-    #[prost(message, optional, tag = "4")]
-    pub found: ::core::option::Option<OrderTimes>,
-    /// Whether the busiest link carries the least that any order could make it carry.
-    #[prost(bool, tag = "5")]
-    pub best: bool,
-    /// The network.
-    #[prost(message, optional, tag = "6")]
-    pub topology: ::core::option::Option<TopologySummary>,
-    /// Warnings about the topology.
-    #[prost(message, repeated, tag = "7")]
-    pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// Times of the order by name with numbers in names as numbers; unset if that is the order by name.
-    #[prost(message, optional, tag = "8")]
-    pub by_number: ::core::option::Option<OrderTimes>,
-}
-/// A machine and its place.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OrderedMachine {
-    /// Its name.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// How many ranks it has.
-    #[prost(uint32, tag = "2")]
-    pub ranks: u32,
-    /// Its place in the order that was given, from 0.
-    #[prost(uint32, tag = "3")]
-    pub given: u32,
-}
-/// How long a job's collectives take in some order, beside the least that any order could take with links of its own.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OrderTimes {
-    /// Of all groups, by weight: the load of the busiest link over its rate. Flows divide over all shortest ways.
-    #[prost(double, tag = "1")]
-    pub time: f64,
-    /// The same of each kind of groups; without groups of rings through all machines, then of double binary trees over up
-    /// to 2,048 machines.
-    #[prost(double, repeated, tag = "2")]
-    pub group_times: ::prost::alloc::vec::Vec<f64>,
-    /// If the job had of each link what its machines are among all below it. Unset where no others are known.
-    #[prost(double, optional, tag = "3")]
-    pub fair_share: ::core::option::Option<f64>,
-    /// If each connection took one of the shortest ways at random.
-    #[prost(double, tag = "4")]
-    pub hashed: f64,
-    /// Links that all flows pass.
-    #[prost(uint64, tag = "5")]
-    pub hops: u64,
-}
-/// How the ranks of a group exchange data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum GroupPattern {
-    /// GROUP_PATTERN_RING.
-    Unspecified = 0,
-    /// From each rank to the next: allgathers, reduce-scatters, large allreduces.
-    Ring = 1,
-    /// NCCL's double binary trees over the machines of the group.
-    Trees = 2,
-    /// From each rank to every other one.
-    AllToAll = 3,
-}
-impl GroupPattern {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "GROUP_PATTERN_UNSPECIFIED",
-            Self::Ring => "GROUP_PATTERN_RING",
-            Self::Trees => "GROUP_PATTERN_TREES",
-            Self::AllToAll => "GROUP_PATTERN_ALL_TO_ALL",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "GROUP_PATTERN_UNSPECIFIED" => Some(Self::Unspecified),
-            "GROUP_PATTERN_RING" => Some(Self::Ring),
-            "GROUP_PATTERN_TREES" => Some(Self::Trees),
-            "GROUP_PATTERN_ALL_TO_ALL" => Some(Self::AllToAll),
-            _ => None,
-        }
-    }
-}
-/// The message to send, and its ends.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PathsRequest {
-    /// The network. Must be given.
-    #[prost(message, optional, tag = "1")]
-    pub topology: ::core::option::Option<TopologySource>,
-    /// The rank that sends the message.
-    #[prost(uint32, tag = "2")]
-    pub source_rank: u32,
-    /// The rank that receives it; not the sender.
-    #[prost(uint32, tag = "3")]
-    pub target_rank: u32,
-    /// Size of the message in bytes, > 0.
-    #[prost(uint64, tag = "4")]
-    pub size_bytes: u64,
-    /// Most paths, at most 64. 0 means 64.
-    #[prost(uint32, tag = "5")]
-    pub paths_max: u32,
-    /// When nodes forward what they receive. Unset: PATH_FORWARDING_WHOLE.
-    #[prost(enumeration = "PathForwarding", tag = "6")]
-    pub forwarding: i32,
-}
-/// Link-disjoint paths, and the message split over them. Times are fractions of a nanosecond in lowest terms, such as
-/// `208000/3` or `500`. Ranks, switches and other devices may all forward.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PathsReply {
-    /// The paths that carry at least one byte, in order of length; a single path if a second one would not help.
-    #[prost(message, repeated, tag = "1")]
-    pub paths: ::prost::alloc::vec::Vec<MessagePath>,
-    /// When all parts arrive, which is at one time, with fractional bytes. No other split over these paths is faster.
-    #[prost(string, tag = "2")]
-    pub time_ns: ::prost::alloc::string::String,
-    /// As `time_ns`, for the whole bytes that `paths` has.
-    #[prost(string, tag = "3")]
-    pub whole_time_ns: ::prost::alloc::string::String,
-    /// Time of these paths if the message is split equally.
-    #[prost(string, tag = "4")]
-    pub even_time_ns: ::prost::alloc::string::String,
-    /// Node ids of the fastest path found for the whole message.
-    #[prost(string, repeated, tag = "5")]
-    pub single_nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The time of that path.
-    #[prost(string, tag = "6")]
-    pub single_time_ns: ::prost::alloc::string::String,
-    /// Number of link-disjoint paths, up to `paths_max`.
-    #[prost(uint32, tag = "7")]
-    pub disjoint_paths: u32,
-    /// Warnings about the topology.
-    #[prost(message, repeated, tag = "8")]
-    pub warnings: ::prost::alloc::vec::Vec<Warning>,
-}
-/// A path and its part of the message.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct MessagePath {
-    /// Ids of its nodes, both ends included.
-    #[prost(string, repeated, tag = "1")]
-    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Its part in whole bytes.
-    #[prost(uint64, tag = "2")]
-    pub size_bytes: u64,
-    /// Its part with fractional bytes: parts of these sizes arrive at one time.
-    #[prost(string, tag = "3")]
-    pub share_bytes: ::prost::alloc::string::String,
-    /// Its latency in nanoseconds.
-    #[prost(string, tag = "4")]
-    pub latency_ns: ::prost::alloc::string::String,
-    /// Time per byte, in nanoseconds.
-    #[prost(string, tag = "5")]
-    pub ns_per_byte: ::prost::alloc::string::String,
-}
-/// When nodes forward what they receive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum PathForwarding {
-    /// PATH_FORWARDING_WHOLE.
-    Unspecified = 0,
-    /// After receiving a whole part (store and forward): each link costs its latency and the time of the part.
-    Whole = 1,
-    /// While receiving it (cut-through): each link costs its latency, and the slowest one also the time of the part.
-    Through = 2,
-}
-impl PathForwarding {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "PATH_FORWARDING_UNSPECIFIED",
-            Self::Whole => "PATH_FORWARDING_WHOLE",
-            Self::Through => "PATH_FORWARDING_THROUGH",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "PATH_FORWARDING_UNSPECIFIED" => Some(Self::Unspecified),
-            "PATH_FORWARDING_WHOLE" => Some(Self::Whole),
-            "PATH_FORWARDING_THROUGH" => Some(Self::Through),
-            _ => None,
-        }
-    }
-}
-/// Names a plan and the sizes to simulate.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SimulatePlanRequest {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// As in GetPlanRequest.
-    #[prost(message, optional, tag = "2")]
-    pub placement: ::core::option::Option<Placement>,
-    /// Message sizes in bytes, at most 16, all different, within `Plan.valid_for`. Empty: from 4 KiB to 1 GiB, each four times the
-    /// one before, as far as the plan is valid for them; larger ones that would take too long are left out (warning
-    /// SIZES_LEFT_OUT).
-    #[prost(uint64, repeated, tag = "3")]
-    pub sizes_bytes: ::prost::alloc::vec::Vec<u64>,
-    /// Message size in bytes, within `Plan.valid_for`, to send the timeline for. Unset: no timeline.
-    #[prost(uint64, optional, tag = "4")]
-    pub timeline_size_bytes: ::core::option::Option<u64>,
-    /// Start-up time of each message in nanoseconds, at most 1 s. Unset: 1000.
-    #[prost(uint64, optional, tag = "5")]
-    pub alpha_ns: ::core::option::Option<u64>,
-}
-/// What the plan reaches.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SimulatePlanReply {
-    /// The sizes, smallest first.
-    #[prost(message, repeated, tag = "1")]
-    pub sizes: ::prost::alloc::vec::Vec<SimulatedSize>,
-    /// Proven upper bound on algbw: an exact fraction in bytes per second.
-    #[prost(string, tag = "2")]
-    pub bound: ::prost::alloc::string::String,
-    /// The same for busbw.
-    #[prost(string, tag = "3")]
-    pub busbw_bound: ::prost::alloc::string::String,
-    /// What was simulated.
-    #[prost(message, optional, tag = "4")]
-    pub model: ::core::option::Option<SimulationModel>,
-    /// If the request asks for it.
-    #[prost(message, optional, tag = "5")]
-    pub timeline: ::core::option::Option<SimulatedTimeline>,
-    /// Warnings about the answer.
-    #[prost(message, repeated, tag = "6")]
-    pub warnings: ::prost::alloc::vec::Vec<Warning>,
-}
-/// How messages are sent.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SimulationModel {
-    /// Start-up time of each message, in nanoseconds.
-    #[prost(uint64, tag = "1")]
-    pub alpha_ns: u64,
-    /// Largest message in bytes; transfers are cut into as few messages as possible.
-    #[prost(uint64, tag = "2")]
-    pub piece_bytes: u64,
-}
-/// One message size. Rates are exact fractions in bytes per second.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SimulatedSize {
-    /// Size of the message, as for `PlanRequest.size_bytes_max`.
-    #[prost(uint64, tag = "1")]
-    pub size_bytes: u64,
-    /// When the last message has arrived, in picoseconds.
-    #[prost(uint64, tag = "2")]
-    pub time_ps: u64,
-    /// Time that no plan beats, in picoseconds: size ÷ bound. Unset if it takes 2⁶⁴ ps or more.
-    #[prost(uint64, optional, tag = "3")]
-    pub least_ps: ::core::option::Option<u64>,
-    /// Time that the bytes alone take on the busiest link, in picoseconds.
-    #[prost(uint64, tag = "4")]
-    pub limit_ps: u64,
-    /// size ÷ time.
-    #[prost(string, tag = "5")]
-    pub algbw: ::prost::alloc::string::String,
-    /// algbw times what each link of a perfect ring carries per byte, as nccl-tests states it.
-    #[prost(string, tag = "6")]
-    pub busbw: ::prost::alloc::string::String,
-    /// algbw ÷ bound, `num/den`.
-    #[prost(string, tag = "7")]
-    pub of_bound: ::prost::alloc::string::String,
-    /// Number of messages.
-    #[prost(uint64, tag = "8")]
-    pub messages: u64,
-}
-/// When the busiest links are busy, for one message size. The time is divided into equal parts: part i of p begins at
-/// ⌊i × time_ps ÷ p⌋.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SimulatedTimeline {
-    /// Size of the message.
-    #[prost(uint64, tag = "1")]
-    pub size_bytes: u64,
-    /// When the last message has arrived, in picoseconds.
-    #[prost(uint64, tag = "2")]
-    pub time_ps: u64,
-    /// Number of parts: 64.
-    #[prost(uint32, tag = "3")]
-    pub parts: u32,
-    /// The busiest links, busiest first, at most 32.
-    #[prost(message, repeated, tag = "4")]
-    pub links: ::prost::alloc::vec::Vec<LinkActivity>,
-    /// Number of links that carry anything.
-    #[prost(uint32, tag = "5")]
-    pub links_used: u32,
-}
-/// When a link is busy.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct LinkActivity {
-    /// Id of the node that sends over it.
-    #[prost(string, tag = "1")]
-    pub from: ::prost::alloc::string::String,
-    /// Id of the node at its end.
-    #[prost(string, tag = "2")]
-    pub to: ::prost::alloc::string::String,
-    /// Bytes that it carries.
-    #[prost(uint64, tag = "3")]
-    pub bytes: u64,
-    /// Time in picoseconds for which at least one message is on it.
-    #[prost(uint64, tag = "4")]
-    pub busy_ps: u64,
-    /// Whether the chain of messages that takes longest passes it, at least where the link sets their rate.
-    #[prost(bool, tag = "5")]
-    pub critical: bool,
-    /// For each part of the time: for how much of it the link is busy, in thousandths, rounded up.
-    #[prost(uint32, repeated, tag = "6")]
-    pub busy: ::prost::alloc::vec::Vec<u32>,
-}
-/// One message of WhatIf.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WhatIfEvent {
-    #[prost(oneof = "what_if_event::Event", tags = "1, 2, 3")]
-    pub event: ::core::option::Option<what_if_event::Event>,
-}
-/// Nested message and enum types in `WhatIfEvent`.
-pub mod what_if_event {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Event {
-        /// First: the network without the faults.
-        #[prost(message, tag = "1")]
-        Started(super::WhatIfStarted),
-        /// Then: how many faults have been weighed, at most ten times a second.
-        #[prost(message, tag = "2")]
-        Progress(super::WhatIfProgress),
-        /// Last: all faults, most harmful first, in one or more messages.
-        #[prost(message, tag = "3")]
-        Weighed(super::WeighedFaults),
-    }
-}
-/// The network without the faults.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WhatIfStarted {
-    /// Proven upper bound on algbw: an exact fraction in bytes per second.
-    #[prost(string, tag = "1")]
-    pub bound: ::prost::alloc::string::String,
-    /// The network.
-    #[prost(message, optional, tag = "2")]
-    pub topology: ::core::option::Option<TopologySummary>,
-    /// Number of groups of faults to weigh.
-    #[prost(uint32, tag = "3")]
-    pub groups: u32,
-    /// Number of parts that workers weigh independently of each other.
-    #[prost(uint32, tag = "4")]
-    pub slices: u32,
-    /// Warnings about the request, such as faults that were applied first.
-    #[prost(message, repeated, tag = "5")]
-    pub warnings: ::prost::alloc::vec::Vec<Warning>,
-}
-/// How many faults have been weighed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WhatIfProgress {
-    /// Number of groups that have been weighed.
-    #[prost(uint32, tag = "1")]
-    pub weighed: u32,
-    /// Number of groups in total.
-    #[prost(uint32, tag = "2")]
-    pub groups: u32,
-}
-/// Groups of faults.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WeighedFaults {
-    /// The groups.
-    #[prost(message, repeated, tag = "1")]
-    pub groups: ::prost::alloc::vec::Vec<WeighedFault>,
-}
-/// Single faults that a symmetry of the network exchanges, so that each of them leaves the same.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WeighedFault {
-    /// Kind of the elements.
-    #[prost(enumeration = "FaultKind", tag = "1")]
-    pub kind: i32,
-    /// What each of them leaves.
-    #[prost(enumeration = "WhatIfOutcome", tag = "2")]
-    pub outcome: i32,
-    /// With WHAT_IF_OUTCOME_BOUNDED: proven upper bound on algbw of the remaining network.
-    #[prost(string, tag = "3")]
-    pub bound: ::prost::alloc::string::String,
-    /// With WHAT_IF_OUTCOME_BOUNDED: the same ÷ the bound without the fault, `num/den`.
-    #[prost(string, tag = "4")]
-    pub ratio: ::prost::alloc::string::String,
-    /// With WHAT_IF_OUTCOME_DISCONNECTED: number of components.
-    #[prost(uint32, tag = "5")]
-    pub components: u32,
-    /// Number of faults in the group.
-    #[prost(uint32, tag = "6")]
-    pub alike: u32,
-    /// The faults, at most 1000 of them.
-    #[prost(message, repeated, tag = "7")]
-    pub faults: ::prost::alloc::vec::Vec<Fault>,
-}
-/// Kinds of elements that may fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum FaultKind {
-    /// Refused: a value must be given.
-    Unspecified = 0,
-    /// All links, in both directions.
-    Links = 1,
-    /// Links whose ends are in one box or host.
-    LinksInside = 2,
-    /// The other links.
-    LinksOutside = 3,
-    /// NICs: all links of a device that leave its machine.
-    Nics = 4,
-    /// Accelerators.
-    Gpus = 5,
-    /// Hosts, or else boxes, if there are at least two.
-    Boxes = 6,
-    /// Switches.
-    Switches = 7,
-}
-impl FaultKind {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "FAULT_KIND_UNSPECIFIED",
-            Self::Links => "FAULT_KIND_LINKS",
-            Self::LinksInside => "FAULT_KIND_LINKS_INSIDE",
-            Self::LinksOutside => "FAULT_KIND_LINKS_OUTSIDE",
-            Self::Nics => "FAULT_KIND_NICS",
-            Self::Gpus => "FAULT_KIND_GPUS",
-            Self::Boxes => "FAULT_KIND_BOXES",
-            Self::Switches => "FAULT_KIND_SWITCHES",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "FAULT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
-            "FAULT_KIND_LINKS" => Some(Self::Links),
-            "FAULT_KIND_LINKS_INSIDE" => Some(Self::LinksInside),
-            "FAULT_KIND_LINKS_OUTSIDE" => Some(Self::LinksOutside),
-            "FAULT_KIND_NICS" => Some(Self::Nics),
-            "FAULT_KIND_GPUS" => Some(Self::Gpus),
-            "FAULT_KIND_BOXES" => Some(Self::Boxes),
-            "FAULT_KIND_SWITCHES" => Some(Self::Switches),
-            _ => None,
-        }
-    }
-}
-/// What a fault leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum WhatIfOutcome {
-    /// Never sent.
-    Unspecified = 0,
-    /// A network on which the collective is possible.
-    Bounded = 1,
-    /// Ranks that cannot reach each other.
-    Disconnected = 2,
-    /// Fewer than two ranks.
-    TooFewRanks = 3,
-    /// A network without the root of the collective.
-    RootLost = 4,
-}
-impl WhatIfOutcome {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "WHAT_IF_OUTCOME_UNSPECIFIED",
-            Self::Bounded => "WHAT_IF_OUTCOME_BOUNDED",
-            Self::Disconnected => "WHAT_IF_OUTCOME_DISCONNECTED",
-            Self::TooFewRanks => "WHAT_IF_OUTCOME_TOO_FEW_RANKS",
-            Self::RootLost => "WHAT_IF_OUTCOME_ROOT_LOST",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "WHAT_IF_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
-            "WHAT_IF_OUTCOME_BOUNDED" => Some(Self::Bounded),
-            "WHAT_IF_OUTCOME_DISCONNECTED" => Some(Self::Disconnected),
-            "WHAT_IF_OUTCOME_TOO_FEW_RANKS" => Some(Self::TooFewRanks),
-            "WHAT_IF_OUTCOME_ROOT_LOST" => Some(Self::RootLost),
-            _ => None,
-        }
-    }
-}
-/// The groups of a job and their network. Every field counts.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PlanGroupsRequest {
-    /// The network. Must be given.
-    #[prost(message, optional, tag = "1")]
-    pub topology: ::core::option::Option<TopologySource>,
-    /// Parallel dimensions and their sizes, the fastest first, such as `tp=8 dp=16`; or in the order of a framework:
-    /// `megatron: tp=8 pp=8 dp=16 ep=64 etp=1`, `torchtitan: tp=8 dp_shard=16`. Their product is the number of `ranks`, or of all
-    /// ranks of the network before faults. Must be given.
-    #[prost(string, tag = "2")]
-    pub layout: ::prost::alloc::string::String,
-    /// What groups of ranks do at the same time, 1 to 64, with unique names.
-    #[prost(message, repeated, tag = "3")]
-    pub groups: ::prost::alloc::vec::Vec<GroupClass>,
-    /// Ranks forward nothing for groups that they are not in.
-    #[prost(bool, tag = "4")]
-    pub members_only: bool,
-    /// Files of each plan, as in PlanRequest. Empty: no plan is made, and only rates are sent.
-    #[prost(message, repeated, tag = "5")]
-    pub outputs: ::prost::alloc::vec::Vec<OutputSpec>,
-    /// Leaves out what rings, phases and plans made alone take.
-    #[prost(bool, tag = "6")]
-    pub without_comparison: bool,
-    /// Gives what the slowest groups leave to those that can be faster, level by level: no group can be faster unless one that is
-    /// no faster slows down. Otherwise all groups take equally long.
-    #[prost(bool, tag = "9")]
-    pub levels: bool,
-    /// Also looks at other orders of the layout's dimensions, at most 120, and takes the best: it says which ranks should form which
-    /// group. Not for layouts with experts, whose dimensions have two orders.
-    #[prost(bool, tag = "10")]
-    pub best_order: bool,
-    /// By rank of the layout, the rank of the network before faults where it is. Empty: all ranks of the network, in order. Not
-    /// together with `best_order`.
-    #[prost(uint32, repeated, tag = "11")]
-    pub ranks: ::prost::alloc::vec::Vec<u32>,
-    /// Jobs that run already on this network, in the order in which they came, at most 16. They keep their plans, and the groups
-    /// have the rest of each link.
-    #[prost(message, repeated, tag = "12")]
-    pub running: ::prost::alloc::vec::Vec<RunningGroups>,
-    /// As in PlanRequest, for groups whose plans are trees; all groups may take longer then.
-    #[prost(uint64, tag = "13")]
-    pub max_chunks: u64,
-    #[prost(uint32, tag = "14")]
-    pub max_depth: u32,
-    /// As in PlanRequest. A group keeps the ranks that faults leave it; it ends if that is one, and so does a pair of stages that
-    /// loses a rank. The first rank that is left is the root.
-    #[prost(enumeration = "FaultPolicy", tag = "7")]
-    pub fault_policy: i32,
-    /// As in PlanRequest.
-    #[prost(enumeration = "Priority", tag = "8")]
-    pub priority: i32,
-}
-/// Which faults to weigh.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WhatIfRequest {
-    /// The network and the collective, as for Bound; without `shares` and `joint_collectives`. Known faults are applied first, as the
-    /// request says, and those of a punctured topology. Must be given.
-    #[prost(message, optional, tag = "1")]
-    pub request: ::core::option::Option<PlanRequest>,
-    /// What may fail. Links inside and outside boxes are part of all links, if those are given. Empty: every kind, each element once.
-    #[prost(enumeration = "FaultKind", repeated, tag = "2")]
-    pub kinds: ::prost::alloc::vec::Vec<i32>,
-    /// Fraction of an element's capacity that remains, less than 1. Unset: nothing.
-    #[prost(message, optional, tag = "3")]
-    pub remaining: ::core::option::Option<Ratio>,
-}
 /// What to plan. Every field counts: a field that does not fit the others is refused, not ignored.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanRequest {
@@ -6403,15 +2699,15 @@ pub struct PlanRequest {
     /// The least acceptable quality. Unset: any correct plan.
     #[prost(message, optional, tag = "7")]
     pub quality: ::core::option::Option<QualityPolicy>,
-    /// Order of waiting jobs. Unset: PRIORITY_INTERACTIVE, but PRIORITY_PREFETCH for Prefetch. A job shared by several
-    /// requests has the highest of their priorities. Not for LookupPlan and Bound, which run no job.
+    /// Order of waiting jobs. Unset: PRIORITY_INTERACTIVE, but PRIORITY_PREFETCH for PrefetchPlan. A job shared by several
+    /// requests has the highest of their priorities. Not for LookUpPlan and ComputeBound, which run no job.
     #[prost(enumeration = "Priority", tag = "8")]
     pub priority: i32,
-    /// The job continues after all callers have left, and past their deadlines. Prefetch implies it. Not for LookupPlan
-    /// and Bound.
+    /// The job continues after all callers have left, and past their deadlines. PrefetchPlan implies it. Not for LookUpPlan
+    /// and ComputeBound.
     #[prost(bool, tag = "9")]
     pub detached: bool,
-    /// UUID of this request, for Prefetch only: a repeat within 24 hours gets the first answer. The other methods do not
+    /// UUID of this request, for PrefetchPlan only: a repeat within 24 hours gets the first answer. The other methods do not
     /// need one: equal requests get equal answers.
     #[prost(string, tag = "10")]
     pub request_id: ::prost::alloc::string::String,
@@ -6514,49 +2810,6 @@ pub struct JointCollective {
     #[prost(uint64, tag = "5")]
     pub chunks: u64,
 }
-/// A file to make.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OutputSpec {
-    /// Its format. Must be given.
-    #[prost(enumeration = "OutputFormat", tag = "1")]
-    pub format: i32,
-    /// Runtime profile, for runtime formats only: `msccl`. Empty there: `msccl`.
-    #[prost(string, tag = "2")]
-    pub profile: ::prost::alloc::string::String,
-    /// Each rank reads and writes the memory of one other rank at a time, even if the network's switches multicast or
-    /// aggregate. For OUTPUT_FORMAT_MSCCLPP_JSON only. False: the capabilities of switches are used.
-    #[prost(bool, tag = "5")]
-    pub plain_channels: bool,
-    /// Most layers that deadlock-free routes may use. If the plan's own routes need more, chunks take other routes in the
-    /// file (warning ROUTES_MOVED states the cost). FAILED_PRECONDITION with reason LAYERS_INFEASIBLE and the number
-    /// `needed` if some ranks have no other route. For OUTPUT_FORMAT_ROUTES_XML only. 0: no limit.
-    #[prost(uint32, tag = "6")]
-    pub max_layers: u32,
-    /// Number of instances of the plan in a runtime file. Each instance does with an equal part of every share what the
-    /// plan does with the share, on its own channels and in its own thread blocks. The load of every link stays the same;
-    /// channels, thread blocks and the alignment of the message are multiplied. Not for OUTPUT_FORMAT_JSON. Unset: one.
-    #[prost(oneof = "output_spec::Instancing", tags = "3, 4")]
-    pub instancing: ::core::option::Option<output_spec::Instancing>,
-}
-/// Nested message and enum types in `OutputSpec`.
-pub mod output_spec {
-    /// Number of instances of the plan in a runtime file. Each instance does with an equal part of every share what the
-    /// plan does with the share, on its own channels and in its own thread blocks. The load of every link stays the same;
-    /// channels, thread blocks and the alignment of the message are multiplied. Not for OUTPUT_FORMAT_JSON. Unset: one.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Instancing {
-        /// This number, > 0. More than a limit of the runtime allows is refused, with that limit.
-        #[prost(uint32, tag = "3")]
-        Instances(u32),
-        /// The largest number for which the file keeps the limits of its runtime and no rank has more thread blocks than are
-        /// certain to be resident at once; `Artifact.instances` reports it.
-        #[prost(message, tag = "4")]
-        AutomaticInstances(super::AutomaticInstances),
-    }
-}
-/// Lets the server choose the number of instances.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AutomaticInstances {}
 /// The least acceptable quality.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QualityPolicy {
@@ -6567,7 +2820,7 @@ pub struct QualityPolicy {
     #[prost(enumeration = "OnMiss", tag = "2")]
     pub on_miss: i32,
 }
-/// One message of PlanStream.
+/// One message of StreamPlan.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanEvent {
     /// Position in the stream: 0, 1, 2, ….
@@ -6588,14 +2841,14 @@ pub mod plan_event {
         Progress(super::Progress),
         /// Once: the plan, without content.
         #[prost(message, tag = "4")]
-        Final(super::PlanReply),
+        Final(super::PlanResponse),
         /// After `final`: each file in order, from first byte to last.
         #[prost(message, tag = "5")]
         Content(super::ContentPiece),
         /// Any number before `final`, for requests that accept provisional plans: a checked plan, without content, better
         /// than those before it, while the requested one is still being made.
         #[prost(message, tag = "6")]
-        Candidate(super::PlanReply),
+        Candidate(super::PlanResponse),
     }
 }
 /// The request is valid.
@@ -6610,103 +2863,12 @@ pub struct Accepted {
     /// Whether it joins the job of an earlier request.
     #[prost(bool, tag = "3")]
     pub joined: bool,
-    /// The effective deadline, in milliseconds from the arrival.
-    #[prost(uint64, tag = "4")]
-    pub deadline_ms: u64,
+    /// The effective deadline, from the arrival.
+    #[prost(message, optional, tag = "4")]
+    pub deadline: ::core::option::Option<::prost_types::Duration>,
     /// `operations/…`: the job.
     #[prost(string, tag = "5")]
     pub operation: ::prost::alloc::string::String,
-}
-/// Names a plan.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetPlanRequest {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// The caller's placement, to compare with the plan; unset: no comparison. If the plan has no rank map or a different
-    /// one, FAILED_PRECONDITION with reason RANK_MAP_MISMATCH and the first rank that differs.
-    #[prost(message, optional, tag = "2")]
-    pub placement: ::core::option::Option<Placement>,
-}
-/// Names a plan.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ExplainPlanRequest {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// As in GetPlanRequest.
-    #[prost(message, optional, tag = "2")]
-    pub placement: ::core::option::Option<Placement>,
-}
-/// Names a file of a plan.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct FetchArtifactRequest {
-    /// `plans/…`.
-    #[prost(string, tag = "1")]
-    pub plan: ::prost::alloc::string::String,
-    /// Its format. Must be given.
-    #[prost(enumeration = "OutputFormat", tag = "2")]
-    pub format: i32,
-    /// Runtime profile; empty for `OUTPUT_FORMAT_JSON`. Empty elsewhere: `msccl` for MSCCL XML, `mscclpp-0.10` for
-    /// execution plans, `oneccl` for oneCCL XML and `routes` for routes.
-    #[prost(string, tag = "3")]
-    pub profile: ::prost::alloc::string::String,
-    /// Offset in the file to start from, in bytes; at most its size. A caller that resumes compares the SHA-256 of the
-    /// description with the first one.
-    #[prost(uint64, tag = "4")]
-    pub offset: u64,
-    /// Sends only what these ranks need. For all formats but `OUTPUT_FORMAT_JSON`: their parts as the whole file has them, and
-    /// stubs of the other ranks. In MSCCL XML, oneCCL XML and routes a stub is the rank's element without content; in execution
-    /// plans of MSCCL++ it has the channels and buffers that concern these ranks. Empty: the whole file. The description is that
-    /// of the slice. A slice cannot be verified by itself; the whole file has been.
-    /// Of a plan in stages, one rank gets a file that follows from the plan's rule if the plan has no file of this format: its steps
-    /// as `OUTPUT_FORMAT_JSON`, or what a runtime reads there. FAILED_PRECONDITION with reason RANK_FILE_INFEASIBLE if the
-    /// runtime has no room for the ranks or chunks of the plan.
-    #[prost(uint32, repeated, tag = "5")]
-    pub ranks: ::prost::alloc::vec::Vec<u32>,
-    /// Instances of the plan in the file, if the plan has several files of one format and profile. 0: the first such file.
-    #[prost(uint32, tag = "6")]
-    pub instances: u32,
-    /// As in GetPlanRequest: for all ranks of the plan, even if `ranks` selects some.
-    #[prost(message, optional, tag = "7")]
-    pub placement: ::core::option::Option<Placement>,
-}
-/// One message of FetchArtifact.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct FetchArtifactEvent {
-    /// In the first event: as `Plan.superseded_by`.
-    #[prost(string, tag = "3")]
-    pub superseded_by: ::prost::alloc::string::String,
-    #[prost(oneof = "fetch_artifact_event::Event", tags = "1, 2")]
-    pub event: ::core::option::Option<fetch_artifact_event::Event>,
-}
-/// Nested message and enum types in `FetchArtifactEvent`.
-pub mod fetch_artifact_event {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Event {
-        /// First: size and SHA-256 of the whole file; never its content.
-        #[prost(message, tag = "1")]
-        Artifact(super::Artifact),
-        /// Then: the content from `offset` to the last byte.
-        #[prost(message, tag = "2")]
-        Content(super::ContentPiece),
-    }
-}
-/// A piece of a file.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ContentPiece {
-    /// Index of the file in `Plan.artifacts`.
-    #[prost(uint32, tag = "1")]
-    pub artifact: u32,
-    /// Offset of the piece in the file, in bytes.
-    #[prost(uint64, tag = "2")]
-    pub offset: u64,
-    /// At most 256 KiB.
-    #[prost(bytes = "bytes", tag = "3")]
-    pub data: ::prost::bytes::Bytes,
-    /// SHA-256 of `data`, 64 hexadecimal digits.
-    #[prost(string, tag = "4")]
-    pub sha256: ::prost::alloc::string::String,
 }
 /// Bundles: the plans of a job for each of its communicators, collectives and message sizes, in one folder.
 ///
@@ -6793,7 +2955,7 @@ pub struct BundleCommunicator {
 }
 /// Results. An item that fails does not hold back the others.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PlanBundleReply {
+pub struct PlanBundleResponse {
     /// Communicators × collectives, in the order of the request.
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<BundleItem>,
@@ -6845,7 +3007,7 @@ pub struct JointItem {
     /// Its name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Its plan, without the content of its files; FetchArtifact sends it.
+    /// Its plan, without the content of its files; FetchPlanFile sends it.
     #[prost(message, optional, tag = "2")]
     pub plan: ::core::option::Option<Plan>,
     /// What the cache had to do with it.
@@ -6924,7 +3086,7 @@ pub struct BundleFile {
     /// `plans/…`: the plan that the file belongs to.
     #[prost(string, tag = "2")]
     pub plan: ::prost::alloc::string::String,
-    /// The file, without content; FetchArtifact sends it.
+    /// The file, without content; FetchPlanFile sends it.
     #[prost(message, optional, tag = "3")]
     pub artifact: ::core::option::Option<Artifact>,
     /// Smallest message in bytes.
@@ -7071,7 +3233,7 @@ impl GroupTransit {
     }
 }
 /// What to do if the requested plan is missing. Provisional plans are checked like all others; the reply marks them with
-/// `fallback` and the warning FALLBACK_USED. Not for Prefetch and LookupPlan.
+/// `fallback` and the warning FALLBACK_USED. Not for PrefetchPlan and LookUpPlan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum OnMiss {
@@ -7194,11 +3356,11 @@ pub mod planner_client {
             self
         }
         /// Makes a plan or takes it from the cache, and answers once it is ready. Files over 64 KiB are described but not
-        /// sent: use PlanStream for those.
+        /// sent: use StreamPlan for those.
         pub async fn plan(
             &mut self,
             request: impl tonic::IntoRequest<super::PlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanReply>, tonic::Status> {
+        ) -> std::result::Result<tonic::Response<super::PlanResponse>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -7215,7 +3377,7 @@ pub mod planner_client {
         }
         /// As Plan, with progress and with files of any size: accepted, then any number of progress and candidate events, then
         /// final, then content (all pieces of all files in order).
-        pub async fn plan_stream(
+        pub async fn stream_plan(
             &mut self,
             request: impl tonic::IntoRequest<super::PlanRequest>,
         ) -> std::result::Result<
@@ -7232,19 +3394,19 @@ pub mod planner_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/PlanStream",
+                "/canopy.v1.Planner/StreamPlan",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Planner", "PlanStream"));
+                .insert(GrpcMethod::new("canopy.v1.Planner", "StreamPlan"));
             self.inner.server_streaming(req, path, codec).await
         }
         /// Takes a plan from the cache and never makes one: NOT_FOUND with reason PLAN_NOT_CACHED is a normal answer. Files
         /// are described but not sent. Does not wait behind other jobs.
-        pub async fn lookup_plan(
+        pub async fn look_up_plan(
             &mut self,
             request: impl tonic::IntoRequest<super::PlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanReply>, tonic::Status> {
+        ) -> std::result::Result<tonic::Response<super::PlanResponse>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -7255,16 +3417,16 @@ pub mod planner_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/LookupPlan",
+                "/canopy.v1.Planner/LookUpPlan",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Planner", "LookupPlan"));
+                .insert(GrpcMethod::new("canopy.v1.Planner", "LookUpPlan"));
             self.inner.unary(req, path, codec).await
         }
         /// Starts a job that makes a plan, and answers at once; the job continues without callers. Unset `priority` means
         /// PRIORITY_PREFETCH here.
-        pub async fn prefetch(
+        pub async fn prefetch_plan(
             &mut self,
             request: impl tonic::IntoRequest<super::PlanRequest>,
         ) -> std::result::Result<tonic::Response<super::Operation>, tonic::Status> {
@@ -7278,119 +3440,21 @@ pub mod planner_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/Prefetch",
+                "/canopy.v1.Planner/PrefetchPlan",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Planner", "Prefetch"));
+                .insert(GrpcMethod::new("canopy.v1.Planner", "PrefetchPlan"));
             self.inner.unary(req, path, codec).await
-        }
-        /// Describes a cached plan. NOT_FOUND with reason PLAN_UNKNOWN if it does not exist or was evicted.
-        pub async fn get_plan(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetPlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::Plan>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/GetPlan",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Planner", "GetPlan"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Explains what limits a cached plan, and what is in its files.
-        pub async fn explain_plan(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ExplainPlanRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::PlanExplanation>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/ExplainPlan",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Planner", "ExplainPlan"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Simulates a cached plan for messages of several sizes; see SimulatePlanRequest. Reads its `OUTPUT_FORMAT_JSON` file:
-        /// FAILED_PRECONDITION with reason SIMULATION_NEEDS_JSON if it has none, and SIMULATION_TOO_LARGE if a simulation would take too
-        /// long. A server computes two such answers at once.
-        pub async fn simulate_plan(
-            &mut self,
-            request: impl tonic::IntoRequest<super::SimulatePlanRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SimulatePlanReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/SimulatePlan",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Planner", "SimulatePlan"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Sends one file of a cached plan: its description first, then its pieces in order.
-        pub async fn fetch_artifact(
-            &mut self,
-            request: impl tonic::IntoRequest<super::FetchArtifactRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::FetchArtifactEvent>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/FetchArtifact",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Planner", "FetchArtifact"));
-            self.inner.server_streaming(req, path, codec).await
         }
         /// Makes the plans of a job for each of its communicators, collectives and message sizes, for one folder; see
-        /// PlanBundleRequest. Describes their files; FetchArtifact sends them. Answers within the deadline with what is ready
+        /// PlanBundleRequest. Describes their files; FetchPlanFile sends them. Answers within the deadline with what is ready
         /// by then: each item has its files, or the reason why it has none.
         pub async fn plan_bundle(
             &mut self,
             request: impl tonic::IntoRequest<super::PlanBundleRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::PlanBundleReply>,
+            tonic::Response<super::PlanBundleResponse>,
             tonic::Status,
         > {
             self.inner
@@ -7494,96 +3558,6 @@ pub mod planner_client {
                 .insert(GrpcMethod::new("canopy.v1.Planner", "PlanMoving"));
             self.inner.streaming(req, path, codec).await
         }
-        /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
-        /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
-        pub async fn bound(
-            &mut self,
-            request: impl tonic::IntoRequest<super::PlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::BoundReply>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Planner/Bound");
-            let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Planner", "Bound"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Splits one message over link-disjoint paths so that all parts arrive at one time; see PathsRequest.
-        /// FAILED_PRECONDITION with reason PATHS_UNREACHABLE if no path connects the two ranks.
-        pub async fn paths(
-            &mut self,
-            request: impl tonic::IntoRequest<super::PathsRequest>,
-        ) -> std::result::Result<tonic::Response<super::PathsReply>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Planner/Paths");
-            let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Planner", "Paths"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Orders machines so that what stock NCCL, RCCL and MPI do between them loads the network least; see
-        /// OrderMachinesRequest. Makes no plan and stores nothing. FAILED_PRECONDITION with reason ORDER_MACHINES_UNKNOWN if
-        /// the network does not name the machines of its ranks.
-        pub async fn order_machines(
-            &mut self,
-            request: impl tonic::IntoRequest<super::OrderMachinesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::OrderMachinesReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Planner/OrderMachines",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Planner", "OrderMachines"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Ranks single faults of a network by the bound that each leaves, most harmful first. Makes no plan and stores nothing. Planning
-        /// workers weigh the faults, those of all servers that share a database; time at work counts against the caller's quotas.
-        pub async fn what_if(
-            &mut self,
-            request: impl tonic::IntoRequest<super::WhatIfRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::WhatIfEvent>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Planner/WhatIf");
-            let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Planner", "WhatIf"));
-            self.inner.server_streaming(req, path, codec).await
-        }
     }
 }
 /// Generated server implementations.
@@ -7601,76 +3575,45 @@ pub mod planner_server {
     #[async_trait]
     pub trait Planner: std::marker::Send + std::marker::Sync + 'static {
         /// Makes a plan or takes it from the cache, and answers once it is ready. Files over 64 KiB are described but not
-        /// sent: use PlanStream for those.
+        /// sent: use StreamPlan for those.
         async fn plan(
             &self,
             request: tonic::Request<super::PlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanReply>, tonic::Status>;
-        /// Server streaming response type for the PlanStream method.
-        type PlanStreamStream: tonic::codegen::tokio_stream::Stream<
+        ) -> std::result::Result<tonic::Response<super::PlanResponse>, tonic::Status>;
+        /// Server streaming response type for the StreamPlan method.
+        type StreamPlanStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::PlanEvent, tonic::Status>,
             >
             + std::marker::Send
             + 'static;
         /// As Plan, with progress and with files of any size: accepted, then any number of progress and candidate events, then
         /// final, then content (all pieces of all files in order).
-        async fn plan_stream(
+        async fn stream_plan(
             &self,
             request: tonic::Request<super::PlanRequest>,
-        ) -> std::result::Result<tonic::Response<Self::PlanStreamStream>, tonic::Status>;
+        ) -> std::result::Result<tonic::Response<Self::StreamPlanStream>, tonic::Status>;
         /// Takes a plan from the cache and never makes one: NOT_FOUND with reason PLAN_NOT_CACHED is a normal answer. Files
         /// are described but not sent. Does not wait behind other jobs.
-        async fn lookup_plan(
+        async fn look_up_plan(
             &self,
             request: tonic::Request<super::PlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanReply>, tonic::Status>;
+        ) -> std::result::Result<tonic::Response<super::PlanResponse>, tonic::Status>;
         /// Starts a job that makes a plan, and answers at once; the job continues without callers. Unset `priority` means
         /// PRIORITY_PREFETCH here.
-        async fn prefetch(
+        async fn prefetch_plan(
             &self,
             request: tonic::Request<super::PlanRequest>,
         ) -> std::result::Result<tonic::Response<super::Operation>, tonic::Status>;
-        /// Describes a cached plan. NOT_FOUND with reason PLAN_UNKNOWN if it does not exist or was evicted.
-        async fn get_plan(
-            &self,
-            request: tonic::Request<super::GetPlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::Plan>, tonic::Status>;
-        /// Explains what limits a cached plan, and what is in its files.
-        async fn explain_plan(
-            &self,
-            request: tonic::Request<super::ExplainPlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanExplanation>, tonic::Status>;
-        /// Simulates a cached plan for messages of several sizes; see SimulatePlanRequest. Reads its `OUTPUT_FORMAT_JSON` file:
-        /// FAILED_PRECONDITION with reason SIMULATION_NEEDS_JSON if it has none, and SIMULATION_TOO_LARGE if a simulation would take too
-        /// long. A server computes two such answers at once.
-        async fn simulate_plan(
-            &self,
-            request: tonic::Request<super::SimulatePlanRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SimulatePlanReply>,
-            tonic::Status,
-        >;
-        /// Server streaming response type for the FetchArtifact method.
-        type FetchArtifactStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::FetchArtifactEvent, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// Sends one file of a cached plan: its description first, then its pieces in order.
-        async fn fetch_artifact(
-            &self,
-            request: tonic::Request<super::FetchArtifactRequest>,
-        ) -> std::result::Result<
-            tonic::Response<Self::FetchArtifactStream>,
-            tonic::Status,
-        >;
         /// Makes the plans of a job for each of its communicators, collectives and message sizes, for one folder; see
-        /// PlanBundleRequest. Describes their files; FetchArtifact sends them. Answers within the deadline with what is ready
+        /// PlanBundleRequest. Describes their files; FetchPlanFile sends them. Answers within the deadline with what is ready
         /// by then: each item has its files, or the reason why it has none.
         async fn plan_bundle(
             &self,
             request: tonic::Request<super::PlanBundleRequest>,
-        ) -> std::result::Result<tonic::Response<super::PlanBundleReply>, tonic::Status>;
+        ) -> std::result::Result<
+            tonic::Response<super::PlanBundleResponse>,
+            tonic::Status,
+        >;
         /// Server streaming response type for the PlanGroups method.
         type PlanGroupsStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::PlanGroupsEvent, tonic::Status>,
@@ -7716,40 +3659,6 @@ pub mod planner_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::PlanMovingRequest>>,
         ) -> std::result::Result<tonic::Response<Self::PlanMovingStream>, tonic::Status>;
-        /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
-        /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
-        async fn bound(
-            &self,
-            request: tonic::Request<super::PlanRequest>,
-        ) -> std::result::Result<tonic::Response<super::BoundReply>, tonic::Status>;
-        /// Splits one message over link-disjoint paths so that all parts arrive at one time; see PathsRequest.
-        /// FAILED_PRECONDITION with reason PATHS_UNREACHABLE if no path connects the two ranks.
-        async fn paths(
-            &self,
-            request: tonic::Request<super::PathsRequest>,
-        ) -> std::result::Result<tonic::Response<super::PathsReply>, tonic::Status>;
-        /// Orders machines so that what stock NCCL, RCCL and MPI do between them loads the network least; see
-        /// OrderMachinesRequest. Makes no plan and stores nothing. FAILED_PRECONDITION with reason ORDER_MACHINES_UNKNOWN if
-        /// the network does not name the machines of its ranks.
-        async fn order_machines(
-            &self,
-            request: tonic::Request<super::OrderMachinesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::OrderMachinesReply>,
-            tonic::Status,
-        >;
-        /// Server streaming response type for the WhatIf method.
-        type WhatIfStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::WhatIfEvent, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// Ranks single faults of a network by the bound that each leaves, most harmful first. Makes no plan and stores nothing. Planning
-        /// workers weigh the faults, those of all servers that share a database; time at work counts against the caller's quotas.
-        async fn what_if(
-            &self,
-            request: tonic::Request<super::WhatIfRequest>,
-        ) -> std::result::Result<tonic::Response<Self::WhatIfStream>, tonic::Status>;
     }
     /// Makes plans for collective communication.
     #[derive(Debug)]
@@ -7833,7 +3742,7 @@ pub mod planner_server {
                     struct PlanSvc<T: Planner>(pub Arc<T>);
                     impl<T: Planner> tonic::server::UnaryService<super::PlanRequest>
                     for PlanSvc<T> {
-                        type Response = super::PlanReply;
+                        type Response = super::PlanResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -7871,15 +3780,15 @@ pub mod planner_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Planner/PlanStream" => {
+                "/canopy.v1.Planner/StreamPlan" => {
                     #[allow(non_camel_case_types)]
-                    struct PlanStreamSvc<T: Planner>(pub Arc<T>);
+                    struct StreamPlanSvc<T: Planner>(pub Arc<T>);
                     impl<
                         T: Planner,
                     > tonic::server::ServerStreamingService<super::PlanRequest>
-                    for PlanStreamSvc<T> {
+                    for StreamPlanSvc<T> {
                         type Response = super::PlanEvent;
-                        type ResponseStream = T::PlanStreamStream;
+                        type ResponseStream = T::StreamPlanStream;
                         type Future = BoxFuture<
                             tonic::Response<Self::ResponseStream>,
                             tonic::Status,
@@ -7890,7 +3799,7 @@ pub mod planner_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Planner>::plan_stream(&inner, request).await
+                                <T as Planner>::stream_plan(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -7901,7 +3810,7 @@ pub mod planner_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = PlanStreamSvc(inner);
+                        let method = StreamPlanSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -7917,12 +3826,12 @@ pub mod planner_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Planner/LookupPlan" => {
+                "/canopy.v1.Planner/LookUpPlan" => {
                     #[allow(non_camel_case_types)]
-                    struct LookupPlanSvc<T: Planner>(pub Arc<T>);
+                    struct LookUpPlanSvc<T: Planner>(pub Arc<T>);
                     impl<T: Planner> tonic::server::UnaryService<super::PlanRequest>
-                    for LookupPlanSvc<T> {
-                        type Response = super::PlanReply;
+                    for LookUpPlanSvc<T> {
+                        type Response = super::PlanResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -7933,7 +3842,7 @@ pub mod planner_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Planner>::lookup_plan(&inner, request).await
+                                <T as Planner>::look_up_plan(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -7944,7 +3853,7 @@ pub mod planner_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = LookupPlanSvc(inner);
+                        let method = LookUpPlanSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -7960,11 +3869,11 @@ pub mod planner_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Planner/Prefetch" => {
+                "/canopy.v1.Planner/PrefetchPlan" => {
                     #[allow(non_camel_case_types)]
-                    struct PrefetchSvc<T: Planner>(pub Arc<T>);
+                    struct PrefetchPlanSvc<T: Planner>(pub Arc<T>);
                     impl<T: Planner> tonic::server::UnaryService<super::PlanRequest>
-                    for PrefetchSvc<T> {
+                    for PrefetchPlanSvc<T> {
                         type Response = super::Operation;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
@@ -7976,7 +3885,7 @@ pub mod planner_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Planner>::prefetch(&inner, request).await
+                                <T as Planner>::prefetch_plan(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -7987,7 +3896,7 @@ pub mod planner_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = PrefetchSvc(inner);
+                        let method = PrefetchPlanSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -7999,185 +3908,6 @@ pub mod planner_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Planner/GetPlan" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetPlanSvc<T: Planner>(pub Arc<T>);
-                    impl<T: Planner> tonic::server::UnaryService<super::GetPlanRequest>
-                    for GetPlanSvc<T> {
-                        type Response = super::Plan;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetPlanRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::get_plan(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetPlanSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Planner/ExplainPlan" => {
-                    #[allow(non_camel_case_types)]
-                    struct ExplainPlanSvc<T: Planner>(pub Arc<T>);
-                    impl<
-                        T: Planner,
-                    > tonic::server::UnaryService<super::ExplainPlanRequest>
-                    for ExplainPlanSvc<T> {
-                        type Response = super::PlanExplanation;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ExplainPlanRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::explain_plan(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ExplainPlanSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Planner/SimulatePlan" => {
-                    #[allow(non_camel_case_types)]
-                    struct SimulatePlanSvc<T: Planner>(pub Arc<T>);
-                    impl<
-                        T: Planner,
-                    > tonic::server::UnaryService<super::SimulatePlanRequest>
-                    for SimulatePlanSvc<T> {
-                        type Response = super::SimulatePlanReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::SimulatePlanRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::simulate_plan(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = SimulatePlanSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Planner/FetchArtifact" => {
-                    #[allow(non_camel_case_types)]
-                    struct FetchArtifactSvc<T: Planner>(pub Arc<T>);
-                    impl<
-                        T: Planner,
-                    > tonic::server::ServerStreamingService<super::FetchArtifactRequest>
-                    for FetchArtifactSvc<T> {
-                        type Response = super::FetchArtifactEvent;
-                        type ResponseStream = T::FetchArtifactStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::FetchArtifactRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::fetch_artifact(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = FetchArtifactSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -8189,7 +3919,7 @@ pub mod planner_server {
                         T: Planner,
                     > tonic::server::UnaryService<super::PlanBundleRequest>
                     for PlanBundleSvc<T> {
-                        type Response = super::PlanBundleReply;
+                        type Response = super::PlanBundleResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -8367,183 +4097,6 @@ pub mod planner_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Planner/Bound" => {
-                    #[allow(non_camel_case_types)]
-                    struct BoundSvc<T: Planner>(pub Arc<T>);
-                    impl<T: Planner> tonic::server::UnaryService<super::PlanRequest>
-                    for BoundSvc<T> {
-                        type Response = super::BoundReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::PlanRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::bound(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = BoundSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Planner/Paths" => {
-                    #[allow(non_camel_case_types)]
-                    struct PathsSvc<T: Planner>(pub Arc<T>);
-                    impl<T: Planner> tonic::server::UnaryService<super::PathsRequest>
-                    for PathsSvc<T> {
-                        type Response = super::PathsReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::PathsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::paths(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = PathsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Planner/OrderMachines" => {
-                    #[allow(non_camel_case_types)]
-                    struct OrderMachinesSvc<T: Planner>(pub Arc<T>);
-                    impl<
-                        T: Planner,
-                    > tonic::server::UnaryService<super::OrderMachinesRequest>
-                    for OrderMachinesSvc<T> {
-                        type Response = super::OrderMachinesReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::OrderMachinesRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::order_machines(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = OrderMachinesSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Planner/WhatIf" => {
-                    #[allow(non_camel_case_types)]
-                    struct WhatIfSvc<T: Planner>(pub Arc<T>);
-                    impl<
-                        T: Planner,
-                    > tonic::server::ServerStreamingService<super::WhatIfRequest>
-                    for WhatIfSvc<T> {
-                        type Response = super::WhatIfEvent;
-                        type ResponseStream = T::WhatIfStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::WhatIfRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Planner>::what_if(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = WhatIfSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -8581,6 +4134,2001 @@ pub mod planner_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "canopy.v1.Planner";
     impl<T> tonic::server::NamedService for PlannerServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// The best rate that any plan can reach.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ComputeBoundResponse {
+    /// Proven upper bound on algbw, in bytes per second, `num/den`.
+    #[prost(string, tag = "1")]
+    pub bound: ::prost::alloc::string::String,
+    /// A rate known to be reachable; equals `bound` exactly when `tight`.
+    #[prost(string, tag = "2")]
+    pub lower: ::prost::alloc::string::String,
+    /// Whether the bound is known to be reachable.
+    #[prost(bool, tag = "3")]
+    pub tight: bool,
+    /// Proof of `bound`, checked before it was sent.
+    #[prost(message, optional, tag = "4")]
+    pub certificate: ::core::option::Option<Certificate>,
+    /// The network as the participating ranks see it.
+    #[prost(message, optional, tag = "5")]
+    pub topology: ::core::option::Option<TopologySummary>,
+    /// Set if and only if the topology has faults, named by the request or known to the server.
+    #[prost(message, optional, tag = "6")]
+    pub puncture: ::core::option::Option<Puncture>,
+    /// Warnings.
+    #[prost(message, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// Upper bound if switches only forwarded, in bytes per second, `num/den`. Set if and only if some multicast or
+    /// aggregate, which `bound` counts on.
+    #[prost(string, tag = "8")]
+    pub without_in_network: ::prost::alloc::string::String,
+    /// Upper bound if NVSwitches multicast and aggregate, as runtimes have them do from NVLink 4 on, in bytes per second,
+    /// `num/den`. Set if and only if that is more than `bound`, for which they only do what the topology says.
+    #[prost(string, tag = "9")]
+    pub with_in_network: ::prost::alloc::string::String,
+    /// For an all-to-all of equal blocks on at most 10,000 nodes.
+    #[prost(message, optional, tag = "10")]
+    pub plain_bounds: ::core::option::Option<PlainBounds>,
+}
+/// Upper bounds of an all-to-all by counting alone, in bytes per second, `num/den`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlainBounds {
+    /// If all links were full, and each pair on a shortest path.
+    #[prost(string, tag = "1")]
+    pub distances: ::prost::alloc::string::String,
+    /// Ports of each rank; 0 unless all nodes are ranks, all have equally many ports, and all ports have one rate.
+    #[prost(uint32, tag = "2")]
+    pub degree: u32,
+    /// For any network of this many ranks with `degree` ports each: if each rank had as many others at each distance as a tree of
+    /// that degree. Empty if `degree` is 0.
+    #[prost(string, tag = "3")]
+    pub full_tree: ::prost::alloc::string::String,
+}
+/// Which faults to weigh.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WeighFaultsRequest {
+    /// The network and the collective, as for ComputeBound; without `shares` and `joint_collectives`. Known faults are applied first, as the
+    /// request says, and those of a punctured topology. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub request: ::core::option::Option<PlanRequest>,
+    /// What may fail. Links inside and outside boxes are part of all links, if those are given. Empty: every kind, each element once.
+    #[prost(enumeration = "FaultKind", repeated, tag = "2")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
+    /// Fraction of an element's capacity that remains, less than 1. Unset: nothing.
+    #[prost(message, optional, tag = "3")]
+    pub remaining: ::core::option::Option<Ratio>,
+}
+/// One message of WeighFaults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WeighFaultsEvent {
+    #[prost(oneof = "weigh_faults_event::Event", tags = "1, 2, 3")]
+    pub event: ::core::option::Option<weigh_faults_event::Event>,
+}
+/// Nested message and enum types in `WeighFaultsEvent`.
+pub mod weigh_faults_event {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Event {
+        /// First: the network without the faults.
+        #[prost(message, tag = "1")]
+        Started(super::WeighFaultsStarted),
+        /// Then: how many faults have been weighed, at most ten times a second.
+        #[prost(message, tag = "2")]
+        Progress(super::WeighFaultsProgress),
+        /// Last: all faults, most harmful first, in one or more messages.
+        #[prost(message, tag = "3")]
+        Weighed(super::WeighedFaults),
+    }
+}
+/// The network without the faults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WeighFaultsStarted {
+    /// Proven upper bound on algbw: an exact fraction in bytes per second.
+    #[prost(string, tag = "1")]
+    pub bound: ::prost::alloc::string::String,
+    /// The network.
+    #[prost(message, optional, tag = "2")]
+    pub topology: ::core::option::Option<TopologySummary>,
+    /// Number of groups of faults to weigh.
+    #[prost(uint32, tag = "3")]
+    pub groups: u32,
+    /// Number of parts that workers weigh independently of each other.
+    #[prost(uint32, tag = "4")]
+    pub slices: u32,
+    /// Warnings about the request, such as faults that were applied first.
+    #[prost(message, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// How many faults have been weighed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WeighFaultsProgress {
+    /// Number of groups that have been weighed.
+    #[prost(uint32, tag = "1")]
+    pub weighed: u32,
+    /// Number of groups in total.
+    #[prost(uint32, tag = "2")]
+    pub groups: u32,
+}
+/// Groups of faults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WeighedFaults {
+    /// The groups.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<WeighedFault>,
+}
+/// Single faults that a symmetry of the network exchanges, so that each of them leaves the same.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WeighedFault {
+    /// Kind of the elements.
+    #[prost(enumeration = "FaultKind", tag = "1")]
+    pub kind: i32,
+    /// What each of them leaves.
+    #[prost(enumeration = "WeighedOutcome", tag = "2")]
+    pub outcome: i32,
+    /// With WEIGHED_OUTCOME_BOUNDED: proven upper bound on algbw of the remaining network.
+    #[prost(string, tag = "3")]
+    pub bound: ::prost::alloc::string::String,
+    /// With WEIGHED_OUTCOME_BOUNDED: the same ÷ the bound without the fault, `num/den`.
+    #[prost(string, tag = "4")]
+    pub ratio: ::prost::alloc::string::String,
+    /// With WEIGHED_OUTCOME_DISCONNECTED: number of components.
+    #[prost(uint32, tag = "5")]
+    pub components: u32,
+    /// Number of faults in the group.
+    #[prost(uint32, tag = "6")]
+    pub alike: u32,
+    /// The faults, at most 1000 of them.
+    #[prost(message, repeated, tag = "7")]
+    pub faults: ::prost::alloc::vec::Vec<Fault>,
+}
+/// The message to send, and its ends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FindPathsRequest {
+    /// The network. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// The rank that sends the message.
+    #[prost(uint32, tag = "2")]
+    pub source_rank: u32,
+    /// The rank that receives it; not the sender.
+    #[prost(uint32, tag = "3")]
+    pub target_rank: u32,
+    /// Size of the message in bytes, > 0.
+    #[prost(uint64, tag = "4")]
+    pub size_bytes: u64,
+    /// Most paths, at most 64. 0 means 64.
+    #[prost(uint32, tag = "5")]
+    pub paths_max: u32,
+    /// When nodes forward what they receive. Unset: PATH_FORWARDING_WHOLE.
+    #[prost(enumeration = "PathForwarding", tag = "6")]
+    pub forwarding: i32,
+}
+/// Link-disjoint paths, and the message split over them. Times are fractions of a nanosecond in lowest terms, such as
+/// `208000/3` or `500`. Ranks, switches and other devices may all forward.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FindPathsResponse {
+    /// The paths that carry at least one byte, in order of length; a single path if a second one would not help.
+    #[prost(message, repeated, tag = "1")]
+    pub paths: ::prost::alloc::vec::Vec<MessagePath>,
+    /// When all parts arrive, which is at one time, with fractional bytes. No other split over these paths is faster.
+    #[prost(string, tag = "2")]
+    pub time_ns: ::prost::alloc::string::String,
+    /// As `time_ns`, for the whole bytes that `paths` has.
+    #[prost(string, tag = "3")]
+    pub whole_time_ns: ::prost::alloc::string::String,
+    /// Time of these paths if the message is split equally.
+    #[prost(string, tag = "4")]
+    pub even_time_ns: ::prost::alloc::string::String,
+    /// Node ids of the fastest path found for the whole message.
+    #[prost(string, repeated, tag = "5")]
+    pub single_nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The time of that path.
+    #[prost(string, tag = "6")]
+    pub single_time_ns: ::prost::alloc::string::String,
+    /// Number of link-disjoint paths, up to `paths_max`.
+    #[prost(uint32, tag = "7")]
+    pub disjoint_paths: u32,
+    /// Warnings about the topology.
+    #[prost(message, repeated, tag = "8")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// A path and its part of the message.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MessagePath {
+    /// Ids of its nodes, both ends included.
+    #[prost(string, repeated, tag = "1")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Its part in whole bytes.
+    #[prost(uint64, tag = "2")]
+    pub size_bytes: u64,
+    /// Its part with fractional bytes: parts of these sizes arrive at one time.
+    #[prost(string, tag = "3")]
+    pub share_bytes: ::prost::alloc::string::String,
+    /// Its latency in nanoseconds.
+    #[prost(string, tag = "4")]
+    pub latency_ns: ::prost::alloc::string::String,
+    /// Time per byte, in nanoseconds.
+    #[prost(string, tag = "5")]
+    pub ns_per_byte: ::prost::alloc::string::String,
+}
+/// The machines, and what the job does between their ranks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OrderMachinesRequest {
+    /// The network, whose ranks name their machines (`host`, or else `box`). Must be given. Ask for a part of a stored
+    /// cluster to order machines that a scheduler has just allocated.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// The job's machines in the order of their ranks: names, or hostlists such as `gpu\[001-016\]`. The others share the
+    /// links. Empty: all machines of the network.
+    #[prost(string, repeated, tag = "2")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Groups of ranks from the innermost kind to the outermost, at most 8: tensor parallel groups of neighbouring ranks,
+    /// then data parallel ones of a rank of each of these, and so on. Their sizes multiplied are the number of ranks.
+    /// Empty: all ranks are one group.
+    #[prost(message, repeated, tag = "3")]
+    pub groups: ::prost::alloc::vec::Vec<RankGroups>,
+}
+/// A kind of groups: every rank is in one of this kind. All of a kind exchange data at the same time, one kind after
+/// another.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RankGroups {
+    /// Display name, such as `tp`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Ranks of each group, > 0.
+    #[prost(uint32, tag = "2")]
+    pub size: u32,
+    /// What each group does. Unset: GROUP_PATTERN_RING.
+    #[prost(enumeration = "GroupPattern", tag = "3")]
+    pub pattern: i32,
+    /// How much data each rank has for it, beside other kinds. 0 means 1.
+    #[prost(uint32, tag = "4")]
+    pub weight: u32,
+}
+/// The order for which what stock runtimes do loads the links least.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OrderMachinesResponse {
+    /// The machines in their new order, rank 0's machine first as before.
+    #[prost(message, repeated, tag = "1")]
+    pub machines: ::prost::alloc::vec::Vec<OrderedMachine>,
+    /// Times of the order that was given.
+    #[prost(message, optional, tag = "2")]
+    pub given: ::core::option::Option<OrderTimes>,
+    /// Times of the order by name, as strings: so do runtimes that sort machines.
+    #[prost(message, optional, tag = "3")]
+    pub by_name: ::core::option::Option<OrderTimes>,
+    /// Times of the new order; never more than those of the given one.
+    #[prost(message, optional, tag = "4")]
+    pub found: ::core::option::Option<OrderTimes>,
+    /// Whether the busiest link carries the least that any order could make it carry.
+    #[prost(bool, tag = "5")]
+    pub best: bool,
+    /// The network.
+    #[prost(message, optional, tag = "6")]
+    pub topology: ::core::option::Option<TopologySummary>,
+    /// Warnings about the topology.
+    #[prost(message, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// Times of the order by name with numbers in names as numbers; unset if that is the order by name.
+    #[prost(message, optional, tag = "8")]
+    pub by_number: ::core::option::Option<OrderTimes>,
+}
+/// A machine and its place.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OrderedMachine {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// How many ranks it has.
+    #[prost(uint32, tag = "2")]
+    pub ranks: u32,
+    /// Its place in the order that was given, from 0.
+    #[prost(uint32, tag = "3")]
+    pub given: u32,
+}
+/// How long a job's collectives take in some order, beside the least that any order could take with links of its own.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OrderTimes {
+    /// Of all groups, by weight: the load of the busiest link over its rate. Flows divide over all shortest ways.
+    #[prost(double, tag = "1")]
+    pub time: f64,
+    /// The same of each kind of groups; without groups of rings through all machines, then of double binary trees over up
+    /// to 2,048 machines.
+    #[prost(double, repeated, tag = "2")]
+    pub group_times: ::prost::alloc::vec::Vec<f64>,
+    /// If the job had of each link what its machines are among all below it. Unset where no others are known.
+    #[prost(double, optional, tag = "3")]
+    pub fair_share: ::core::option::Option<f64>,
+    /// If each connection took one of the shortest ways at random.
+    #[prost(double, tag = "4")]
+    pub hashed: f64,
+    /// Links that all flows pass.
+    #[prost(uint64, tag = "5")]
+    pub hops: u64,
+}
+/// The networks to search for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FindNetworksRequest {
+    /// Number of nodes, from 2 to 16,384.
+    #[prost(uint32, tag = "1")]
+    pub nodes: u32,
+    /// Ports of each node, from 1 to 32: the number of links that leave it, and of links that enter it.
+    #[prost(uint32, tag = "2")]
+    pub degree: u32,
+    /// Only bidirectional networks: those with equally many links in both directions between any two nodes.
+    #[prost(bool, tag = "3")]
+    pub bidirectional: bool,
+}
+/// The networks found, and bounds that hold for all networks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FindNetworksResponse {
+    /// The networks that no other one dominates in steps, in bandwidth of allgather and of reduce-scatter, and in the
+    /// all-to-all rate; in order of steps. Empty if the catalogue has no such network.
+    #[prost(message, repeated, tag = "1")]
+    pub topologies: ::prost::alloc::vec::Vec<FoundTopology>,
+    /// Bounds on every such network; unset if this many nodes cannot be connected.
+    #[prost(message, optional, tag = "2")]
+    pub bounds: ::core::option::Option<FindBounds>,
+    /// Published networks that are neither among these nor matched by one of them.
+    #[prost(message, repeated, tag = "3")]
+    pub lacking: ::prost::alloc::vec::Vec<LackingTopology>,
+    /// Whether the answer came from the cache.
+    #[prost(bool, tag = "4")]
+    pub cached: bool,
+}
+/// A network and the costs of its composed schedules. Fractions are texts in lowest terms, such as `341/256`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FoundTopology {
+    /// Generator expression; the algorithm `expansion` plans for it.
+    #[prost(string, tag = "1")]
+    pub expression: ::prost::alloc::string::String,
+    /// T_L: steps of an allgather, and of a reduce-scatter.
+    #[prost(uint32, tag = "2")]
+    pub steps: u32,
+    /// T_B of an allgather in units of M/B, with M bytes of data in all and B bytes per second leaving each node.
+    #[prost(string, tag = "3")]
+    pub bandwidth: ::prost::alloc::string::String,
+    /// T_B of a reduce-scatter. It differs if the network is not isomorphic to its reverse.
+    #[prost(string, tag = "4")]
+    pub reduce_scatter_bandwidth: ::prost::alloc::string::String,
+    /// Whether these are upper limits: no rule gives the exact cost of the schedule.
+    #[prost(bool, tag = "5")]
+    pub at_most: bool,
+    /// Greatest distance between two nodes, in links.
+    #[prost(uint32, tag = "6")]
+    pub diameter: u32,
+    /// Rate at which every node can send to every other node at once, as a fraction of a link's rate.
+    #[prost(string, tag = "7")]
+    pub all_to_all_rate: ::prost::alloc::string::String,
+    /// Whether that rate is exact; otherwise it is an upper limit.
+    #[prost(bool, tag = "8")]
+    pub all_to_all_exact: bool,
+    /// Allgather and reduce-scatter take (N-1)/N, the minimum.
+    #[prost(bool, tag = "9")]
+    pub bandwidth_optimal: bool,
+    /// They take as few steps as the Moore bound allows.
+    #[prost(bool, tag = "10")]
+    pub moore_optimal: bool,
+    /// The network has equally many links in both directions between any two nodes.
+    #[prost(bool, tag = "11")]
+    pub bidirectional: bool,
+    /// The network is known to be isomorphic to its reverse.
+    #[prost(bool, tag = "12")]
+    pub reverse_symmetric: bool,
+}
+/// Bounds on every network with this many nodes and ports.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FindBounds {
+    /// Steps of an allgather or a reduce-scatter.
+    #[prost(uint32, tag = "1")]
+    pub steps: u32,
+    /// Their bandwidth.
+    #[prost(string, tag = "2")]
+    pub bandwidth: ::prost::alloc::string::String,
+    /// Rate at which every node can send to every other node at once, as a fraction of a link's rate.
+    #[prost(string, tag = "3")]
+    pub all_to_all_rate: ::prost::alloc::string::String,
+}
+/// A published network that is not offered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LackingTopology {
+    /// Its published name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Steps of its allgather.
+    #[prost(uint32, tag = "2")]
+    pub steps: u32,
+    /// T_B of its allgather.
+    #[prost(string, tag = "3")]
+    pub bandwidth: ::prost::alloc::string::String,
+}
+/// Kinds of elements that may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FaultKind {
+    /// Refused: a value must be given.
+    Unspecified = 0,
+    /// All links, in both directions.
+    Links = 1,
+    /// Links whose ends are in one box or host.
+    LinksInside = 2,
+    /// The other links.
+    LinksOutside = 3,
+    /// NICs: all links of a device that leave its machine.
+    Nics = 4,
+    /// Accelerators.
+    Gpus = 5,
+    /// Hosts, or else boxes, if there are at least two.
+    Boxes = 6,
+    /// Switches.
+    Switches = 7,
+}
+impl FaultKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAULT_KIND_UNSPECIFIED",
+            Self::Links => "FAULT_KIND_LINKS",
+            Self::LinksInside => "FAULT_KIND_LINKS_INSIDE",
+            Self::LinksOutside => "FAULT_KIND_LINKS_OUTSIDE",
+            Self::Nics => "FAULT_KIND_NICS",
+            Self::Gpus => "FAULT_KIND_GPUS",
+            Self::Boxes => "FAULT_KIND_BOXES",
+            Self::Switches => "FAULT_KIND_SWITCHES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAULT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAULT_KIND_LINKS" => Some(Self::Links),
+            "FAULT_KIND_LINKS_INSIDE" => Some(Self::LinksInside),
+            "FAULT_KIND_LINKS_OUTSIDE" => Some(Self::LinksOutside),
+            "FAULT_KIND_NICS" => Some(Self::Nics),
+            "FAULT_KIND_GPUS" => Some(Self::Gpus),
+            "FAULT_KIND_BOXES" => Some(Self::Boxes),
+            "FAULT_KIND_SWITCHES" => Some(Self::Switches),
+            _ => None,
+        }
+    }
+}
+/// What a fault leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WeighedOutcome {
+    /// Never sent.
+    Unspecified = 0,
+    /// A network on which the collective is possible.
+    Bounded = 1,
+    /// Ranks that cannot reach each other.
+    Disconnected = 2,
+    /// Fewer than two ranks.
+    TooFewRanks = 3,
+    /// A network without the root of the collective.
+    RootLost = 4,
+}
+impl WeighedOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WEIGHED_OUTCOME_UNSPECIFIED",
+            Self::Bounded => "WEIGHED_OUTCOME_BOUNDED",
+            Self::Disconnected => "WEIGHED_OUTCOME_DISCONNECTED",
+            Self::TooFewRanks => "WEIGHED_OUTCOME_TOO_FEW_RANKS",
+            Self::RootLost => "WEIGHED_OUTCOME_ROOT_LOST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WEIGHED_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "WEIGHED_OUTCOME_BOUNDED" => Some(Self::Bounded),
+            "WEIGHED_OUTCOME_DISCONNECTED" => Some(Self::Disconnected),
+            "WEIGHED_OUTCOME_TOO_FEW_RANKS" => Some(Self::TooFewRanks),
+            "WEIGHED_OUTCOME_ROOT_LOST" => Some(Self::RootLost),
+            _ => None,
+        }
+    }
+}
+/// When nodes forward what they receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PathForwarding {
+    /// PATH_FORWARDING_WHOLE.
+    Unspecified = 0,
+    /// After receiving a whole part (store and forward): each link costs its latency and the time of the part.
+    Whole = 1,
+    /// While receiving it (cut-through): each link costs its latency, and the slowest one also the time of the part.
+    Through = 2,
+}
+impl PathForwarding {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PATH_FORWARDING_UNSPECIFIED",
+            Self::Whole => "PATH_FORWARDING_WHOLE",
+            Self::Through => "PATH_FORWARDING_THROUGH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PATH_FORWARDING_UNSPECIFIED" => Some(Self::Unspecified),
+            "PATH_FORWARDING_WHOLE" => Some(Self::Whole),
+            "PATH_FORWARDING_THROUGH" => Some(Self::Through),
+            _ => None,
+        }
+    }
+}
+/// How the ranks of a group exchange data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GroupPattern {
+    /// GROUP_PATTERN_RING.
+    Unspecified = 0,
+    /// From each rank to the next: allgathers, reduce-scatters, large allreduces.
+    Ring = 1,
+    /// NCCL's double binary trees over the machines of the group.
+    Trees = 2,
+    /// From each rank to every other one.
+    AllToAll = 3,
+}
+impl GroupPattern {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GROUP_PATTERN_UNSPECIFIED",
+            Self::Ring => "GROUP_PATTERN_RING",
+            Self::Trees => "GROUP_PATTERN_TREES",
+            Self::AllToAll => "GROUP_PATTERN_ALL_TO_ALL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GROUP_PATTERN_UNSPECIFIED" => Some(Self::Unspecified),
+            "GROUP_PATTERN_RING" => Some(Self::Ring),
+            "GROUP_PATTERN_TREES" => Some(Self::Trees),
+            "GROUP_PATTERN_ALL_TO_ALL" => Some(Self::AllToAll),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+#[cfg(feature = "client")]
+pub mod analysis_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Answers questions about networks. Makes no plans.
+    #[derive(Debug, Clone)]
+    pub struct AnalysisClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> AnalysisClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> AnalysisClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            AnalysisClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
+        /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
+        pub async fn compute_bound(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PlanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ComputeBoundResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Analysis/ComputeBound",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Analysis", "ComputeBound"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ranks single faults of a network by the bound that each leaves, most harmful first. Makes no plan and stores nothing. Planning
+        /// workers weigh the faults, those of all servers that share a database; time at work counts against the caller's quotas.
+        pub async fn weigh_faults(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WeighFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WeighFaultsEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Analysis/WeighFaults",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Analysis", "WeighFaults"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Splits one message over link-disjoint paths so that all parts arrive at one time; see FindPathsRequest.
+        /// FAILED_PRECONDITION with reason PATHS_UNREACHABLE if no path connects the two ranks.
+        pub async fn find_paths(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FindPathsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindPathsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Analysis/FindPaths",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Analysis", "FindPaths"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Orders machines so that what stock NCCL, RCCL and MPI do between them loads the network least; see
+        /// OrderMachinesRequest. Makes no plan and stores nothing. FAILED_PRECONDITION with reason ORDER_MACHINES_UNKNOWN if
+        /// the network does not name the machines of its ranks.
+        pub async fn order_machines(
+            &mut self,
+            request: impl tonic::IntoRequest<super::OrderMachinesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::OrderMachinesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Analysis/OrderMachines",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Analysis", "OrderMachines"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Finds the best networks for collectives with a given number of nodes and ports. Answers are cached.
+        pub async fn find_networks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FindNetworksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindNetworksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Analysis/FindNetworks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Analysis", "FindNetworks"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod analysis_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with AnalysisServer.
+    #[async_trait]
+    pub trait Analysis: std::marker::Send + std::marker::Sync + 'static {
+        /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
+        /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
+        async fn compute_bound(
+            &self,
+            request: tonic::Request<super::PlanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ComputeBoundResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WeighFaults method.
+        type WeighFaultsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WeighFaultsEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Ranks single faults of a network by the bound that each leaves, most harmful first. Makes no plan and stores nothing. Planning
+        /// workers weigh the faults, those of all servers that share a database; time at work counts against the caller's quotas.
+        async fn weigh_faults(
+            &self,
+            request: tonic::Request<super::WeighFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WeighFaultsStream>,
+            tonic::Status,
+        >;
+        /// Splits one message over link-disjoint paths so that all parts arrive at one time; see FindPathsRequest.
+        /// FAILED_PRECONDITION with reason PATHS_UNREACHABLE if no path connects the two ranks.
+        async fn find_paths(
+            &self,
+            request: tonic::Request<super::FindPathsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindPathsResponse>,
+            tonic::Status,
+        >;
+        /// Orders machines so that what stock NCCL, RCCL and MPI do between them loads the network least; see
+        /// OrderMachinesRequest. Makes no plan and stores nothing. FAILED_PRECONDITION with reason ORDER_MACHINES_UNKNOWN if
+        /// the network does not name the machines of its ranks.
+        async fn order_machines(
+            &self,
+            request: tonic::Request<super::OrderMachinesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::OrderMachinesResponse>,
+            tonic::Status,
+        >;
+        /// Finds the best networks for collectives with a given number of nodes and ports. Answers are cached.
+        async fn find_networks(
+            &self,
+            request: tonic::Request<super::FindNetworksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindNetworksResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Answers questions about networks. Makes no plans.
+    #[derive(Debug)]
+    pub struct AnalysisServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> AnalysisServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for AnalysisServer<T>
+    where
+        T: Analysis,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/canopy.v1.Analysis/ComputeBound" => {
+                    #[allow(non_camel_case_types)]
+                    struct ComputeBoundSvc<T: Analysis>(pub Arc<T>);
+                    impl<T: Analysis> tonic::server::UnaryService<super::PlanRequest>
+                    for ComputeBoundSvc<T> {
+                        type Response = super::ComputeBoundResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PlanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Analysis>::compute_bound(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ComputeBoundSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Analysis/WeighFaults" => {
+                    #[allow(non_camel_case_types)]
+                    struct WeighFaultsSvc<T: Analysis>(pub Arc<T>);
+                    impl<
+                        T: Analysis,
+                    > tonic::server::ServerStreamingService<super::WeighFaultsRequest>
+                    for WeighFaultsSvc<T> {
+                        type Response = super::WeighFaultsEvent;
+                        type ResponseStream = T::WeighFaultsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WeighFaultsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Analysis>::weigh_faults(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WeighFaultsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Analysis/FindPaths" => {
+                    #[allow(non_camel_case_types)]
+                    struct FindPathsSvc<T: Analysis>(pub Arc<T>);
+                    impl<
+                        T: Analysis,
+                    > tonic::server::UnaryService<super::FindPathsRequest>
+                    for FindPathsSvc<T> {
+                        type Response = super::FindPathsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FindPathsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Analysis>::find_paths(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FindPathsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Analysis/OrderMachines" => {
+                    #[allow(non_camel_case_types)]
+                    struct OrderMachinesSvc<T: Analysis>(pub Arc<T>);
+                    impl<
+                        T: Analysis,
+                    > tonic::server::UnaryService<super::OrderMachinesRequest>
+                    for OrderMachinesSvc<T> {
+                        type Response = super::OrderMachinesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::OrderMachinesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Analysis>::order_machines(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = OrderMachinesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Analysis/FindNetworks" => {
+                    #[allow(non_camel_case_types)]
+                    struct FindNetworksSvc<T: Analysis>(pub Arc<T>);
+                    impl<
+                        T: Analysis,
+                    > tonic::server::UnaryService<super::FindNetworksRequest>
+                    for FindNetworksSvc<T> {
+                        type Response = super::FindNetworksResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FindNetworksRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Analysis>::find_networks(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FindNetworksSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for AnalysisServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "canopy.v1.Analysis";
+    impl<T> tonic::server::NamedService for AnalysisServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// A report about one element.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FaultEvent {
+    /// The source, such as `nvsentinel`; at most 64 bytes. Must be given.
+    #[prost(string, tag = "1")]
+    pub source: ::prost::alloc::string::String,
+    /// The source's id of the event, unique within the source; at most 128 bytes. Must be given.
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    /// The broken or slow element. Must be given.
+    #[prost(message, optional, tag = "3")]
+    pub fault: ::core::option::Option<Fault>,
+    /// Its severity. Unset: fatal if nothing is left, otherwise degraded.
+    #[prost(enumeration = "Severity", tag = "4")]
+    pub severity: i32,
+    /// When it was observed. Events of one source about one element count in this order. Unset: now.
+    #[prost(message, optional, tag = "5")]
+    pub observed_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Lifetime of the report unless it is repeated. Unset: until it is cleared.
+    #[prost(message, optional, tag = "6")]
+    pub expires_after: ::core::option::Option<::prost_types::Duration>,
+    /// The source reports that the element is healthy again.
+    #[prost(bool, tag = "7")]
+    pub cleared: bool,
+}
+/// Events about one topology, about one job, or about machines by name.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportFaultsRequest {
+    /// The healthy topology, which the server stores; of a cluster, also all of it, without `nodes`. Not punctured, and not
+    /// together with `job`. If neither is given, events name hosts, and devices by host and index or NIC.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// The events, at most 10,000.
+    #[prost(message, repeated, tag = "2")]
+    pub events: ::prost::alloc::vec::Vec<FaultEvent>,
+    /// The job whose leases define the network and its placement. Elements have the names of its topology; devices may
+    /// also have those of its machines. NOT_FOUND with reason JOB_UNKNOWN if the job holds no lease that the caller may
+    /// see; PERMISSION_DENIED with reason NOT_OWNER if its leases are of another tenant. What a tenant's caller reports
+    /// counts for requests and leases of that tenant alone.
+    #[prost(string, tag = "3")]
+    pub job: ::prost::alloc::string::String,
+}
+/// Outcomes of the reported events.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportFaultsResponse {
+    /// `topologies/…`: the topology, or that of the job. Empty if neither is named, or if the job has several.
+    #[prost(string, tag = "1")]
+    pub topology: ::prost::alloc::string::String,
+    /// One outcome per event, in the same order.
+    #[prost(message, repeated, tag = "2")]
+    pub outcomes: ::prost::alloc::vec::Vec<ReportedFault>,
+    /// Number of elements that count as broken or slow now in the topology, in the networks of the job, or on the named
+    /// machines.
+    #[prost(uint32, tag = "3")]
+    pub active: u32,
+    /// Number of leases whose plans cross one of them now, or did until this report.
+    #[prost(uint32, tag = "4")]
+    pub leases: u32,
+    /// For a topology without hosts: number of its leases that are placed on machines. Events in the names of the topology
+    /// do not affect them; report those by machine or by job.
+    #[prost(uint32, tag = "5")]
+    pub placed_leases: u32,
+}
+/// Outcome of one event.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportedFault {
+    /// The outcome.
+    #[prost(enumeration = "ReportOutcome", tag = "1")]
+    pub outcome: i32,
+    /// Why it was refused.
+    #[prost(message, optional, tag = "2")]
+    pub error: ::core::option::Option<OperationError>,
+    /// The element's name in the fault log, such as `nic:gpu01:3`; empty if the event was refused.
+    #[prost(string, tag = "3")]
+    pub element: ::prost::alloc::string::String,
+    /// Where the element belongs.
+    #[prost(enumeration = "FaultScope", tag = "4")]
+    pub scope: i32,
+}
+/// Which faults to list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListFaultsRequest {
+    /// Most faults on a page, at most 1000; 0 means 50.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// As in ListPlansRequest; empty for all. Fields: `topology`, `scope` (`topology`, `placement`, `host`, `cluster`),
+    /// `machines`, `text`, `state` (`active`, `clearing`, `held`), `severity` (`fatal`, `degraded`), `since`, `reported`.
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
+    /// As in ListPlansRequest; empty: by scope, topology and element.
+    #[prost(string, tag = "4")]
+    pub order_by: ::prost::alloc::string::String,
+}
+/// A page of faults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListFaultsResponse {
+    /// The faults.
+    #[prost(message, repeated, tag = "1")]
+    pub faults: ::prost::alloc::vec::Vec<KnownFault>,
+    /// Token of the next page; empty after the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Number of faults that match the filter, on all pages.
+    #[prost(uint64, tag = "3")]
+    pub total_size: u64,
+}
+/// An element that is broken or slow, or was until recently.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KnownFault {
+    /// `topologies/…` or `clusters/…`: the element's topology or cluster; empty if it belongs to a machine.
+    #[prost(string, tag = "1")]
+    pub topology: ::prost::alloc::string::String,
+    /// The element and its remaining capacity.
+    #[prost(message, optional, tag = "2")]
+    pub fault: ::core::option::Option<Fault>,
+    /// Its state.
+    #[prost(enumeration = "FaultState", tag = "3")]
+    pub state: i32,
+    /// Its severity.
+    #[prost(enumeration = "Severity", tag = "4")]
+    pub severity: i32,
+    /// The sources that report it.
+    #[prost(string, repeated, tag = "5")]
+    pub sources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When it took effect.
+    #[prost(message, optional, tag = "6")]
+    pub since_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it was last reported.
+    #[prost(message, optional, tag = "7")]
+    pub reported_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it expires by itself; unset if it does not.
+    #[prost(message, optional, tag = "8")]
+    pub until_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Changes that were suppressed because they came too often.
+    #[prost(uint64, tag = "9")]
+    pub suppressed: u64,
+    /// The element as `canopy faults` writes it, such as `link:b0g3-ib`.
+    #[prost(string, tag = "10")]
+    pub text: ::prost::alloc::string::String,
+    /// Where the element belongs.
+    #[prost(enumeration = "FaultScope", tag = "11")]
+    pub scope: i32,
+    /// Name of the machine, or the machines of the placement in short; empty if the element belongs to a topology or a
+    /// cluster.
+    #[prost(string, tag = "12")]
+    pub machines: ::prost::alloc::string::String,
+}
+/// Which faults to clear.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ClearFaultsRequest {
+    /// `topologies/…` or `clusters/…`. Must be given, unless `job` or `all` is, or the faults name hosts, and devices by
+    /// host and index or NIC.
+    #[prost(string, tag = "1")]
+    pub topology: ::prost::alloc::string::String,
+    /// The healthy elements; their `remaining` is ignored. Empty: all elements of the topology, cluster or job.
+    #[prost(message, repeated, tag = "2")]
+    pub faults: ::prost::alloc::vec::Vec<Fault>,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+    /// As in ReportFaultsRequest.
+    #[prost(string, tag = "4")]
+    pub job: ::prost::alloc::string::String,
+    /// All elements of all topologies, clusters and machines. Not together with `topology`, `faults` or `job`.
+    #[prost(bool, tag = "5")]
+    pub all: bool,
+}
+/// What was cleared.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearFaultsResponse {
+    /// Number of elements that no longer count as broken or slow.
+    #[prost(uint32, tag = "1")]
+    pub cleared: u32,
+    /// Number of elements still in the fault log.
+    #[prost(uint32, tag = "2")]
+    pub active: u32,
+}
+/// Severity of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Severity {
+    /// Follows from `remaining`.
+    Unspecified = 0,
+    /// The element cannot be used.
+    Fatal = 1,
+    /// The element is slower than normal.
+    Degraded = 2,
+}
+impl Severity {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SEVERITY_UNSPECIFIED",
+            Self::Fatal => "SEVERITY_FATAL",
+            Self::Degraded => "SEVERITY_DEGRADED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SEVERITY_UNSPECIFIED" => Some(Self::Unspecified),
+            "SEVERITY_FATAL" => Some(Self::Fatal),
+            "SEVERITY_DEGRADED" => Some(Self::Degraded),
+            _ => None,
+        }
+    }
+}
+/// Where a broken element belongs, and so which plans its fault affects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FaultScope {
+    /// Never sent.
+    Unspecified = 0,
+    /// A topology: its fault affects plans for that topology, but if it names no hosts, only plans without a placement.
+    Topology = 1,
+    /// A topology placed on certain machines: its fault affects plans with that placement.
+    Placement = 2,
+    /// A machine: its fault affects all plans with ranks on it.
+    Host = 3,
+    /// A cluster: its fault affects all plans for parts of the cluster that have the element.
+    Cluster = 4,
+}
+impl FaultScope {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAULT_SCOPE_UNSPECIFIED",
+            Self::Topology => "FAULT_SCOPE_TOPOLOGY",
+            Self::Placement => "FAULT_SCOPE_PLACEMENT",
+            Self::Host => "FAULT_SCOPE_HOST",
+            Self::Cluster => "FAULT_SCOPE_CLUSTER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAULT_SCOPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAULT_SCOPE_TOPOLOGY" => Some(Self::Topology),
+            "FAULT_SCOPE_PLACEMENT" => Some(Self::Placement),
+            "FAULT_SCOPE_HOST" => Some(Self::Host),
+            "FAULT_SCOPE_CLUSTER" => Some(Self::Cluster),
+            _ => None,
+        }
+    }
+}
+/// Outcomes of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ReportOutcome {
+    /// Never sent.
+    Unspecified = 0,
+    /// Applied: it changed what counts as broken or slow.
+    Applied = 1,
+    /// Noted, without effect: another source already reports this or worse.
+    Noted = 2,
+    /// Already reported.
+    Repeated = 3,
+    /// Out of date: the source has sent a newer event about the element.
+    Stale = 4,
+    /// The fault is cleared once the element has been healthy for a while.
+    Clearing = 5,
+    /// Flapping: the element counts as broken until it is stable.
+    Held = 6,
+    /// Refused: it cannot be read, or the topology has no such element.
+    Refused = 7,
+    /// Noted, and matches nothing: no stored topology or cluster and no lease has the element. It counts for networks that
+    /// have it from then on.
+    Unmatched = 8,
+}
+impl ReportOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REPORT_OUTCOME_UNSPECIFIED",
+            Self::Applied => "REPORT_OUTCOME_APPLIED",
+            Self::Noted => "REPORT_OUTCOME_NOTED",
+            Self::Repeated => "REPORT_OUTCOME_REPEATED",
+            Self::Stale => "REPORT_OUTCOME_STALE",
+            Self::Clearing => "REPORT_OUTCOME_CLEARING",
+            Self::Held => "REPORT_OUTCOME_HELD",
+            Self::Refused => "REPORT_OUTCOME_REFUSED",
+            Self::Unmatched => "REPORT_OUTCOME_UNMATCHED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REPORT_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "REPORT_OUTCOME_APPLIED" => Some(Self::Applied),
+            "REPORT_OUTCOME_NOTED" => Some(Self::Noted),
+            "REPORT_OUTCOME_REPEATED" => Some(Self::Repeated),
+            "REPORT_OUTCOME_STALE" => Some(Self::Stale),
+            "REPORT_OUTCOME_CLEARING" => Some(Self::Clearing),
+            "REPORT_OUTCOME_HELD" => Some(Self::Held),
+            "REPORT_OUTCOME_REFUSED" => Some(Self::Refused),
+            "REPORT_OUTCOME_UNMATCHED" => Some(Self::Unmatched),
+            _ => None,
+        }
+    }
+}
+/// States of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FaultState {
+    /// Never sent.
+    Unspecified = 0,
+    /// The fault is in effect.
+    Active = 1,
+    /// Cleared, but in effect until the element has been healthy for a while.
+    Clearing = 2,
+    /// Flapping, and in effect until the element is stable.
+    Held = 3,
+}
+impl FaultState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAULT_STATE_UNSPECIFIED",
+            Self::Active => "FAULT_STATE_ACTIVE",
+            Self::Clearing => "FAULT_STATE_CLEARING",
+            Self::Held => "FAULT_STATE_HELD",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAULT_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAULT_STATE_ACTIVE" => Some(Self::Active),
+            "FAULT_STATE_CLEARING" => Some(Self::Clearing),
+            "FAULT_STATE_HELD" => Some(Self::Held),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+#[cfg(feature = "client")]
+pub mod faults_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Takes reports of faults, and shows broken and slow elements.
+    #[derive(Debug, Clone)]
+    pub struct FaultsClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> FaultsClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> FaultsClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            FaultsClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Reports faults of elements. Events are independent: a refused one does not hold back the others. Idempotent: an
+        /// event that was already reported, or that is older than the last one of its source, changes nothing. Answers once
+        /// the reports are on disk; plans are made afterwards.
+        pub async fn report_faults(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportFaultsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Faults/ReportFaults",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Faults", "ReportFaults"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists elements that are known to be broken or slow, or were until recently.
+        pub async fn list_faults(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListFaultsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Faults/ListFaults",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Faults", "ListFaults"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes faults from the fault log at once, whichever source reported them. For operators. The earlier plans are
+        /// restored.
+        pub async fn clear_faults(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClearFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClearFaultsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Faults/ClearFaults",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Faults", "ClearFaults"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod faults_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with FaultsServer.
+    #[async_trait]
+    pub trait Faults: std::marker::Send + std::marker::Sync + 'static {
+        /// Reports faults of elements. Events are independent: a refused one does not hold back the others. Idempotent: an
+        /// event that was already reported, or that is older than the last one of its source, changes nothing. Answers once
+        /// the reports are on disk; plans are made afterwards.
+        async fn report_faults(
+            &self,
+            request: tonic::Request<super::ReportFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportFaultsResponse>,
+            tonic::Status,
+        >;
+        /// Lists elements that are known to be broken or slow, or were until recently.
+        async fn list_faults(
+            &self,
+            request: tonic::Request<super::ListFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListFaultsResponse>,
+            tonic::Status,
+        >;
+        /// Removes faults from the fault log at once, whichever source reported them. For operators. The earlier plans are
+        /// restored.
+        async fn clear_faults(
+            &self,
+            request: tonic::Request<super::ClearFaultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClearFaultsResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Takes reports of faults, and shows broken and slow elements.
+    #[derive(Debug)]
+    pub struct FaultsServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> FaultsServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for FaultsServer<T>
+    where
+        T: Faults,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/canopy.v1.Faults/ReportFaults" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportFaultsSvc<T: Faults>(pub Arc<T>);
+                    impl<
+                        T: Faults,
+                    > tonic::server::UnaryService<super::ReportFaultsRequest>
+                    for ReportFaultsSvc<T> {
+                        type Response = super::ReportFaultsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportFaultsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Faults>::report_faults(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportFaultsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Faults/ListFaults" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListFaultsSvc<T: Faults>(pub Arc<T>);
+                    impl<T: Faults> tonic::server::UnaryService<super::ListFaultsRequest>
+                    for ListFaultsSvc<T> {
+                        type Response = super::ListFaultsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListFaultsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Faults>::list_faults(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListFaultsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Faults/ClearFaults" => {
+                    #[allow(non_camel_case_types)]
+                    struct ClearFaultsSvc<T: Faults>(pub Arc<T>);
+                    impl<
+                        T: Faults,
+                    > tonic::server::UnaryService<super::ClearFaultsRequest>
+                    for ClearFaultsSvc<T> {
+                        type Response = super::ClearFaultsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ClearFaultsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Faults>::clear_faults(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ClearFaultsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for FaultsServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "canopy.v1.Faults";
+    impl<T> tonic::server::NamedService for FaultsServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
@@ -8664,6 +6212,9 @@ pub struct RenewLeaseRequest {
     /// As in AcquireLeaseRequest; unset: as before.
     #[prost(message, optional, tag = "2")]
     pub ttl: ::core::option::Option<::prost_types::Duration>,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// Names a lease.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8680,7 +6231,7 @@ pub struct ReleaseLeaseRequest {
 }
 /// What was released.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReleaseLeaseReply {
+pub struct ReleaseLeaseResponse {
     /// Number of leases released.
     #[prost(uint32, tag = "1")]
     pub released: u32,
@@ -8711,7 +6262,7 @@ pub struct ListLeasesRequest {
 }
 /// A page of leases.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListLeasesReply {
+pub struct ListLeasesResponse {
     /// The leases.
     #[prost(message, repeated, tag = "1")]
     pub leases: ::prost::alloc::vec::Vec<Lease>,
@@ -8721,6 +6272,172 @@ pub struct ListLeasesReply {
     /// Number of leases that match the filter, on all pages.
     #[prost(uint64, tag = "3")]
     pub total_size: u64,
+    /// Token for `WatchLeasesRequest.resume_token`: a watch from there has every event that this page does not show yet.
+    #[prost(string, tag = "4")]
+    pub resume_token: ::prost::alloc::string::String,
+}
+/// Where to resume, and which leases to watch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchLeasesRequest {
+    /// `resume_token` of a list of leases or of the last event received; empty: from now on; `start`: all events that are
+    /// kept, and an idle one after the last of them. OUT_OF_RANGE with reason RESUME_TOKEN_EXPIRED if later events are no longer kept: list the
+    /// leases and start again.
+    #[prost(string, tag = "1")]
+    pub resume_token: ::prost::alloc::string::String,
+    /// `leases/…`; empty: all leases that the caller may see.
+    #[prost(string, tag = "2")]
+    pub lease: ::prost::alloc::string::String,
+    /// Only leases of this job; empty: all jobs.
+    #[prost(string, tag = "3")]
+    pub job: ::prost::alloc::string::String,
+}
+/// A change to a lease. The last 10,000 events are kept, for a day.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReplanEvent {
+    /// Increases with every event.
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    /// Token for `WatchLeasesRequest.resume_token`.
+    #[prost(string, tag = "2")]
+    pub resume_token: ::prost::alloc::string::String,
+    /// When it happened.
+    #[prost(message, optional, tag = "3")]
+    pub event_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// `leases/…`.
+    #[prost(string, tag = "4")]
+    pub lease: ::prost::alloc::string::String,
+    /// The job that holds it.
+    #[prost(string, tag = "5")]
+    pub job: ::prost::alloc::string::String,
+    /// Index of the plan in the lease, from 0.
+    #[prost(uint32, tag = "6")]
+    pub item: u32,
+    /// Elements that counted as broken or slow then, at most 64.
+    #[prost(message, repeated, tag = "7")]
+    pub faults: ::prost::alloc::vec::Vec<Fault>,
+    #[prost(oneof = "replan_event::Event", tags = "8, 9, 10, 11, 12")]
+    pub event: ::core::option::Option<replan_event::Event>,
+}
+/// Nested message and enum types in `ReplanEvent`.
+pub mod replan_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Event {
+        /// Another plan replaces it.
+        #[prost(message, tag = "8")]
+        Superseded(super::PlanSuperseded),
+        /// No plan exists for the remaining network.
+        #[prost(message, tag = "9")]
+        Lost(super::PlanLost),
+        /// Keep-alive; has no sequence number of its own.
+        #[prost(message, tag = "10")]
+        Idle(super::Idle),
+        /// The lease was not renewed in time: it has ended, and no more plans are made for it.
+        #[prost(message, tag = "11")]
+        Expired(super::LeaseExpired),
+        /// First: where the watch begins. Has no sequence number.
+        #[prost(message, tag = "12")]
+        Started(super::WatchStarted),
+    }
+}
+/// A watch has begun: `resume_token` is that of the last event before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchStarted {}
+/// A lease has expired.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseExpired {
+    /// When its time ran out.
+    #[prost(message, optional, tag = "1")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Shows that the watch is alive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Idle {}
+/// One plan replaces another.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlanSuperseded {
+    /// `plans/…`: the plan that was valid until now.
+    #[prost(string, tag = "1")]
+    pub old_plan: ::prost::alloc::string::String,
+    /// `plans/…`: its replacement, checked and ready to fetch.
+    #[prost(string, tag = "2")]
+    pub new_plan: ::prost::alloc::string::String,
+    /// How the replacement was made.
+    #[prost(enumeration = "ReplanStage", tag = "3")]
+    pub stage: i32,
+    /// Proven upper bound on algbw of the remaining network: an exact fraction in bytes per second.
+    #[prost(string, tag = "4")]
+    pub bound: ::prost::alloc::string::String,
+    /// Algbw of the new plan.
+    #[prost(string, tag = "5")]
+    pub achieved: ::prost::alloc::string::String,
+    /// achieved ÷ bound, `num/den`.
+    #[prost(string, tag = "6")]
+    pub optimality: ::prost::alloc::string::String,
+    /// For each rank of the new plan: its rank in the lease's request. The plan says which devices they are. Empty if no
+    /// rank is lost.
+    #[prost(uint32, repeated, tag = "7")]
+    pub survivors: ::prost::alloc::vec::Vec<u32>,
+    /// Time from the report of the fault, or of its end, to this event.
+    #[prost(message, optional, tag = "8")]
+    pub elapsed: ::core::option::Option<::prost_types::Duration>,
+    /// Whether no better plan follows for these faults.
+    #[prost(bool, tag = "9")]
+    pub is_final: bool,
+}
+/// No plan exists for the remaining network.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlanLost {
+    /// `plans/…`: the plan that was valid until now.
+    #[prost(string, tag = "1")]
+    pub old_plan: ::prost::alloc::string::String,
+    /// Why, such as TOPOLOGY_DISCONNECTED.
+    #[prost(message, optional, tag = "2")]
+    pub error: ::core::option::Option<OperationError>,
+}
+/// How a plan for a network with faults was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ReplanStage {
+    /// Never sent.
+    Unspecified = 0,
+    /// Made in advance, or for another lease.
+    Precomputed = 1,
+    /// The earlier plan, rerouted around the faults.
+    Repaired = 2,
+    /// A provisional plan that takes next to no time to make.
+    StandIn = 3,
+    /// The best plan of a full search, as for any request.
+    Optimum = 4,
+    /// The plan from before the faults, which are over.
+    Restored = 5,
+}
+impl ReplanStage {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REPLAN_STAGE_UNSPECIFIED",
+            Self::Precomputed => "REPLAN_STAGE_PRECOMPUTED",
+            Self::Repaired => "REPLAN_STAGE_REPAIRED",
+            Self::StandIn => "REPLAN_STAGE_STAND_IN",
+            Self::Optimum => "REPLAN_STAGE_OPTIMUM",
+            Self::Restored => "REPLAN_STAGE_RESTORED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REPLAN_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "REPLAN_STAGE_PRECOMPUTED" => Some(Self::Precomputed),
+            "REPLAN_STAGE_REPAIRED" => Some(Self::Repaired),
+            "REPLAN_STAGE_STAND_IN" => Some(Self::StandIn),
+            "REPLAN_STAGE_OPTIMUM" => Some(Self::Optimum),
+            "REPLAN_STAGE_RESTORED" => Some(Self::Restored),
+            _ => None,
+        }
+    }
 }
 /// Generated client implementations.
 #[cfg(feature = "client")]
@@ -8734,7 +6451,8 @@ pub mod leases_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Manages leases. They survive a restart of the server and expire unless they are renewed.
+    /// Manages leases, and tells their holders of the plans that replace theirs. Leases survive a restart of the server and expire unless
+    /// they are renewed.
     #[derive(Debug, Clone)]
     pub struct LeasesClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -8855,7 +6573,7 @@ pub mod leases_client {
             &mut self,
             request: impl tonic::IntoRequest<super::ReleaseLeaseRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ReleaseLeaseReply>,
+            tonic::Response<super::ReleaseLeaseResponse>,
             tonic::Status,
         > {
             self.inner
@@ -8901,7 +6619,7 @@ pub mod leases_client {
             &mut self,
             request: impl tonic::IntoRequest<super::ListLeasesRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ListLeasesReply>,
+            tonic::Response<super::ListLeasesResponse>,
             tonic::Status,
         > {
             self.inner
@@ -8920,6 +6638,32 @@ pub mod leases_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("canopy.v1.Leases", "ListLeases"));
             self.inner.unary(req, path, codec).await
+        }
+        /// Streams an event for each lease whose plans are replaced, starting at the resume token. The first message
+        /// has the token of where the watch begins. Ends when the server drains.
+        pub async fn watch_leases(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchLeasesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ReplanEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Leases/WatchLeases",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Leases", "WatchLeases"));
+            self.inner.server_streaming(req, path, codec).await
         }
     }
 }
@@ -8954,7 +6698,7 @@ pub mod leases_server {
             &self,
             request: tonic::Request<super::ReleaseLeaseRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ReleaseLeaseReply>,
+            tonic::Response<super::ReleaseLeaseResponse>,
             tonic::Status,
         >;
         /// Returns a lease. NOT_FOUND with reason LEASE_UNKNOWN if it does not exist or has ended.
@@ -8966,9 +6710,28 @@ pub mod leases_server {
         async fn list_leases(
             &self,
             request: tonic::Request<super::ListLeasesRequest>,
-        ) -> std::result::Result<tonic::Response<super::ListLeasesReply>, tonic::Status>;
+        ) -> std::result::Result<
+            tonic::Response<super::ListLeasesResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WatchLeases method.
+        type WatchLeasesStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ReplanEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Streams an event for each lease whose plans are replaced, starting at the resume token. The first message
+        /// has the token of where the watch begins. Ends when the server drains.
+        async fn watch_leases(
+            &self,
+            request: tonic::Request<super::WatchLeasesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchLeasesStream>,
+            tonic::Status,
+        >;
     }
-    /// Manages leases. They survive a restart of the server and expire unless they are renewed.
+    /// Manages leases, and tells their holders of the plans that replace theirs. Leases survive a restart of the server and expire unless
+    /// they are renewed.
     #[derive(Debug)]
     pub struct LeasesServer<T> {
         inner: Arc<T>,
@@ -9140,7 +6903,7 @@ pub mod leases_server {
                         T: Leases,
                     > tonic::server::UnaryService<super::ReleaseLeaseRequest>
                     for ReleaseLeaseSvc<T> {
-                        type Response = super::ReleaseLeaseReply;
+                        type Response = super::ReleaseLeaseResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -9226,7 +6989,7 @@ pub mod leases_server {
                     struct ListLeasesSvc<T: Leases>(pub Arc<T>);
                     impl<T: Leases> tonic::server::UnaryService<super::ListLeasesRequest>
                     for ListLeasesSvc<T> {
-                        type Response = super::ListLeasesReply;
+                        type Response = super::ListLeasesResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -9260,6 +7023,52 @@ pub mod leases_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Leases/WatchLeases" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchLeasesSvc<T: Leases>(pub Arc<T>);
+                    impl<
+                        T: Leases,
+                    > tonic::server::ServerStreamingService<super::WatchLeasesRequest>
+                    for WatchLeasesSvc<T> {
+                        type Response = super::ReplanEvent;
+                        type ResponseStream = T::WatchLeasesStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchLeasesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Leases>::watch_leases(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchLeasesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -9304,1155 +7113,15 @@ pub mod leases_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// A report about one element.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct FaultEvent {
-    /// The source, such as `nvsentinel`; at most 64 bytes. Must be given.
-    #[prost(string, tag = "1")]
-    pub source: ::prost::alloc::string::String,
-    /// The source's id of the event, unique within the source; at most 128 bytes. Must be given.
-    #[prost(string, tag = "2")]
-    pub event_id: ::prost::alloc::string::String,
-    /// The broken or slow element. Must be given.
-    #[prost(message, optional, tag = "3")]
-    pub fault: ::core::option::Option<Fault>,
-    /// Its severity. Unset: fatal if nothing is left, otherwise degraded.
-    #[prost(enumeration = "Severity", tag = "4")]
-    pub severity: i32,
-    /// When it was observed. Events of one source about one element count in this order. Unset: now.
-    #[prost(message, optional, tag = "5")]
-    pub observed_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Lifetime of the report unless it is repeated. Unset: until it is cleared.
-    #[prost(message, optional, tag = "6")]
-    pub expires_after: ::core::option::Option<::prost_types::Duration>,
-    /// The source reports that the element is healthy again.
-    #[prost(bool, tag = "7")]
-    pub cleared: bool,
-}
-/// Events about one topology, about one job, or about machines by name.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReportFaultsRequest {
-    /// The healthy topology, which the server stores; of a cluster, also all of it, without `nodes`. Not punctured, and not
-    /// together with `job`. If neither is given, events name hosts, and devices by host and index or NIC.
-    #[prost(message, optional, tag = "1")]
-    pub topology: ::core::option::Option<TopologySource>,
-    /// The events, at most 10,000.
-    #[prost(message, repeated, tag = "2")]
-    pub events: ::prost::alloc::vec::Vec<FaultEvent>,
-    /// The job whose leases define the network and its placement. Elements have the names of its topology; devices may
-    /// also have those of its machines. NOT_FOUND with reason JOB_UNKNOWN if the job holds no lease that the caller may
-    /// see; PERMISSION_DENIED with reason NOT_OWNER if its leases are of another tenant. What a tenant's caller reports
-    /// counts for requests and leases of that tenant alone.
-    #[prost(string, tag = "3")]
-    pub job: ::prost::alloc::string::String,
-}
-/// Outcomes of the reported events.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReportFaultsReply {
-    /// `topologies/…`: the topology, or that of the job. Empty if neither is named, or if the job has several.
-    #[prost(string, tag = "1")]
-    pub topology: ::prost::alloc::string::String,
-    /// One outcome per event, in the same order.
-    #[prost(message, repeated, tag = "2")]
-    pub outcomes: ::prost::alloc::vec::Vec<ReportedFault>,
-    /// Number of elements that count as broken or slow now in the topology, in the networks of the job, or on the named
-    /// machines.
-    #[prost(uint32, tag = "3")]
-    pub active: u32,
-    /// Number of leases whose plans cross one of them now, or did until this report.
-    #[prost(uint32, tag = "4")]
-    pub leases: u32,
-    /// For a topology without hosts: number of its leases that are placed on machines. Events in the names of the topology
-    /// do not affect them; report those by machine or by job.
-    #[prost(uint32, tag = "5")]
-    pub placed_leases: u32,
-}
-/// Outcome of one event.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReportedFault {
-    /// The outcome.
-    #[prost(enumeration = "ReportOutcome", tag = "1")]
-    pub outcome: i32,
-    /// Why it was refused.
-    #[prost(message, optional, tag = "2")]
-    pub error: ::core::option::Option<OperationError>,
-    /// The element's name in the fault log, such as `nic:gpu01:3`; empty if the event was refused.
-    #[prost(string, tag = "3")]
-    pub element: ::prost::alloc::string::String,
-    /// Where the element belongs.
-    #[prost(enumeration = "FaultScope", tag = "4")]
-    pub scope: i32,
-}
-/// Which faults to list.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListFaultsRequest {
-    /// Most faults on a page, at most 1000; 0 means 50.
-    #[prost(uint32, tag = "1")]
-    pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
-    #[prost(string, tag = "2")]
-    pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `topology`, `scope` (`topology`, `placement`, `host`, `cluster`),
-    /// `machines`, `text`, `state` (`active`, `clearing`, `held`), `severity` (`fatal`, `degraded`), `since`, `reported`.
-    #[prost(string, tag = "3")]
-    pub filter: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty: by scope, topology and element.
-    #[prost(string, tag = "4")]
-    pub order_by: ::prost::alloc::string::String,
-}
-/// A page of faults.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListFaultsReply {
-    /// The faults.
-    #[prost(message, repeated, tag = "1")]
-    pub faults: ::prost::alloc::vec::Vec<KnownFault>,
-    /// Token of the next page; empty after the last page.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-    /// Number of faults that match the filter, on all pages.
-    #[prost(uint64, tag = "3")]
-    pub total_size: u64,
-}
-/// An element that is broken or slow, or was until recently.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct KnownFault {
-    /// `topologies/…` or `clusters/…`: the element's topology or cluster; empty if it belongs to a machine.
-    #[prost(string, tag = "1")]
-    pub topology: ::prost::alloc::string::String,
-    /// The element and its remaining capacity.
-    #[prost(message, optional, tag = "2")]
-    pub fault: ::core::option::Option<Fault>,
-    /// Its state.
-    #[prost(enumeration = "FaultState", tag = "3")]
-    pub state: i32,
-    /// Its severity.
-    #[prost(enumeration = "Severity", tag = "4")]
-    pub severity: i32,
-    /// The sources that report it.
-    #[prost(string, repeated, tag = "5")]
-    pub sources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// When it took effect.
-    #[prost(message, optional, tag = "6")]
-    pub since_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When it was last reported.
-    #[prost(message, optional, tag = "7")]
-    pub reported_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When it expires by itself; unset if it does not.
-    #[prost(message, optional, tag = "8")]
-    pub until_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Changes that were suppressed because they came too often.
-    #[prost(uint64, tag = "9")]
-    pub suppressed: u64,
-    /// The element as `canopy faults` writes it, such as `link:b0g3-ib`.
-    #[prost(string, tag = "10")]
-    pub text: ::prost::alloc::string::String,
-    /// Where the element belongs.
-    #[prost(enumeration = "FaultScope", tag = "11")]
-    pub scope: i32,
-    /// Name of the machine, or the machines of the placement in short; empty if the element belongs to a topology or a
-    /// cluster.
-    #[prost(string, tag = "12")]
-    pub machines: ::prost::alloc::string::String,
-}
-/// Which faults to clear.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ClearFaultsRequest {
-    /// `topologies/…` or `clusters/…`. Must be given, unless `job` or `all` is, or the faults name hosts, and devices by
-    /// host and index or NIC.
-    #[prost(string, tag = "1")]
-    pub topology: ::prost::alloc::string::String,
-    /// The healthy elements; their `remaining` is ignored. Empty: all elements of the topology, cluster or job.
-    #[prost(message, repeated, tag = "2")]
-    pub faults: ::prost::alloc::vec::Vec<Fault>,
-    /// UUID of this request, or empty.
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
-    /// As in ReportFaultsRequest.
-    #[prost(string, tag = "4")]
-    pub job: ::prost::alloc::string::String,
-    /// All elements of all topologies, clusters and machines. Not together with `topology`, `faults` or `job`.
-    #[prost(bool, tag = "5")]
-    pub all: bool,
-}
-/// What was cleared.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ClearFaultsReply {
-    /// Number of elements that no longer count as broken or slow.
-    #[prost(uint32, tag = "1")]
-    pub cleared: u32,
-    /// Number of elements still in the fault log.
-    #[prost(uint32, tag = "2")]
-    pub active: u32,
-}
-/// Where to resume, and which leases to watch.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchReplansRequest {
-    /// `resume_token` of the last event received; empty: from now on; `start`: all events that are kept, and an idle one
-    /// after the last of them. OUT_OF_RANGE with reason RESUME_TOKEN_EXPIRED if later events are no longer kept: list the
-    /// leases and start again.
-    #[prost(string, tag = "1")]
-    pub resume_token: ::prost::alloc::string::String,
-    /// `leases/…`; empty: all leases that the caller may see.
-    #[prost(string, tag = "2")]
-    pub lease: ::prost::alloc::string::String,
-    /// Only leases of this job; empty: all jobs.
-    #[prost(string, tag = "3")]
-    pub job: ::prost::alloc::string::String,
-}
-/// A change to a lease. The last 10,000 events are kept, for a day.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReplanEvent {
-    /// Increases with every event.
-    #[prost(uint64, tag = "1")]
-    pub sequence: u64,
-    /// Token for `WatchReplansRequest.resume_token`.
-    #[prost(string, tag = "2")]
-    pub resume_token: ::prost::alloc::string::String,
-    /// When it happened.
-    #[prost(message, optional, tag = "3")]
-    pub event_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// `leases/…`.
-    #[prost(string, tag = "4")]
-    pub lease: ::prost::alloc::string::String,
-    /// The job that holds it.
-    #[prost(string, tag = "5")]
-    pub job: ::prost::alloc::string::String,
-    /// Index of the plan in the lease, from 0.
-    #[prost(uint32, tag = "6")]
-    pub item: u32,
-    /// Elements that counted as broken or slow then, at most 64.
-    #[prost(message, repeated, tag = "7")]
-    pub faults: ::prost::alloc::vec::Vec<Fault>,
-    #[prost(oneof = "replan_event::Event", tags = "8, 9, 10, 11")]
-    pub event: ::core::option::Option<replan_event::Event>,
-}
-/// Nested message and enum types in `ReplanEvent`.
-pub mod replan_event {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Event {
-        /// Another plan replaces it.
-        #[prost(message, tag = "8")]
-        Superseded(super::PlanSuperseded),
-        /// No plan exists for the remaining network.
-        #[prost(message, tag = "9")]
-        Lost(super::PlanLost),
-        /// Keep-alive; has no sequence number of its own.
-        #[prost(message, tag = "10")]
-        Idle(super::Idle),
-        /// The lease was not renewed in time: it has ended, and no more plans are made for it.
-        #[prost(message, tag = "11")]
-        Expired(super::LeaseExpired),
-    }
-}
-/// A lease has expired.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct LeaseExpired {
-    /// When its time ran out.
-    #[prost(message, optional, tag = "1")]
-    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
-}
-/// Shows that the watch is alive.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Idle {}
-/// One plan replaces another.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PlanSuperseded {
-    /// `plans/…`: the plan that was valid until now.
-    #[prost(string, tag = "1")]
-    pub old_plan: ::prost::alloc::string::String,
-    /// `plans/…`: its replacement, checked and ready to fetch.
-    #[prost(string, tag = "2")]
-    pub new_plan: ::prost::alloc::string::String,
-    /// How the replacement was made.
-    #[prost(enumeration = "ReplanStage", tag = "3")]
-    pub stage: i32,
-    /// Proven upper bound on algbw of the remaining network: an exact fraction in bytes per second.
-    #[prost(string, tag = "4")]
-    pub bound: ::prost::alloc::string::String,
-    /// Algbw of the new plan.
-    #[prost(string, tag = "5")]
-    pub achieved: ::prost::alloc::string::String,
-    /// achieved ÷ bound, `num/den`.
-    #[prost(string, tag = "6")]
-    pub optimality: ::prost::alloc::string::String,
-    /// For each rank of the new plan: its rank in the lease's request. The plan says which devices they are. Empty if no
-    /// rank is lost.
-    #[prost(uint32, repeated, tag = "7")]
-    pub survivors: ::prost::alloc::vec::Vec<u32>,
-    /// Time from the report of the fault, or of its end, to this event.
-    #[prost(message, optional, tag = "8")]
-    pub elapsed: ::core::option::Option<::prost_types::Duration>,
-    /// Whether no better plan follows for these faults.
-    #[prost(bool, tag = "9")]
-    pub is_final: bool,
-}
-/// No plan exists for the remaining network.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PlanLost {
-    /// `plans/…`: the plan that was valid until now.
-    #[prost(string, tag = "1")]
-    pub old_plan: ::prost::alloc::string::String,
-    /// Why, such as TOPOLOGY_DISCONNECTED.
-    #[prost(message, optional, tag = "2")]
-    pub error: ::core::option::Option<OperationError>,
-}
-/// Severity of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Severity {
-    /// Follows from `remaining`.
-    Unspecified = 0,
-    /// The element cannot be used.
-    Fatal = 1,
-    /// The element is slower than normal.
-    Degraded = 2,
-}
-impl Severity {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "SEVERITY_UNSPECIFIED",
-            Self::Fatal => "SEVERITY_FATAL",
-            Self::Degraded => "SEVERITY_DEGRADED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "SEVERITY_UNSPECIFIED" => Some(Self::Unspecified),
-            "SEVERITY_FATAL" => Some(Self::Fatal),
-            "SEVERITY_DEGRADED" => Some(Self::Degraded),
-            _ => None,
-        }
-    }
-}
-/// Where a broken element belongs, and so which plans its fault affects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum FaultScope {
-    /// Never sent.
-    Unspecified = 0,
-    /// A topology: its fault affects plans for that topology, but if it names no hosts, only plans without a placement.
-    Topology = 1,
-    /// A topology placed on certain machines: its fault affects plans with that placement.
-    Placement = 2,
-    /// A machine: its fault affects all plans with ranks on it.
-    Host = 3,
-    /// A cluster: its fault affects all plans for parts of the cluster that have the element.
-    Cluster = 4,
-}
-impl FaultScope {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "FAULT_SCOPE_UNSPECIFIED",
-            Self::Topology => "FAULT_SCOPE_TOPOLOGY",
-            Self::Placement => "FAULT_SCOPE_PLACEMENT",
-            Self::Host => "FAULT_SCOPE_HOST",
-            Self::Cluster => "FAULT_SCOPE_CLUSTER",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "FAULT_SCOPE_UNSPECIFIED" => Some(Self::Unspecified),
-            "FAULT_SCOPE_TOPOLOGY" => Some(Self::Topology),
-            "FAULT_SCOPE_PLACEMENT" => Some(Self::Placement),
-            "FAULT_SCOPE_HOST" => Some(Self::Host),
-            "FAULT_SCOPE_CLUSTER" => Some(Self::Cluster),
-            _ => None,
-        }
-    }
-}
-/// Outcomes of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ReportOutcome {
-    /// Never sent.
-    Unspecified = 0,
-    /// Applied: it changed what counts as broken or slow.
-    Applied = 1,
-    /// Noted, without effect: another source already reports this or worse.
-    Noted = 2,
-    /// Already reported.
-    Repeated = 3,
-    /// Out of date: the source has sent a newer event about the element.
-    Stale = 4,
-    /// The fault is cleared once the element has been healthy for a while.
-    Clearing = 5,
-    /// Flapping: the element counts as broken until it is stable.
-    Held = 6,
-    /// Refused: it cannot be read, or the topology has no such element.
-    Refused = 7,
-    /// Noted, and matches nothing: no stored topology or cluster and no lease has the element. It counts for networks that
-    /// have it from then on.
-    Unmatched = 8,
-}
-impl ReportOutcome {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "REPORT_OUTCOME_UNSPECIFIED",
-            Self::Applied => "REPORT_OUTCOME_APPLIED",
-            Self::Noted => "REPORT_OUTCOME_NOTED",
-            Self::Repeated => "REPORT_OUTCOME_REPEATED",
-            Self::Stale => "REPORT_OUTCOME_STALE",
-            Self::Clearing => "REPORT_OUTCOME_CLEARING",
-            Self::Held => "REPORT_OUTCOME_HELD",
-            Self::Refused => "REPORT_OUTCOME_REFUSED",
-            Self::Unmatched => "REPORT_OUTCOME_UNMATCHED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "REPORT_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
-            "REPORT_OUTCOME_APPLIED" => Some(Self::Applied),
-            "REPORT_OUTCOME_NOTED" => Some(Self::Noted),
-            "REPORT_OUTCOME_REPEATED" => Some(Self::Repeated),
-            "REPORT_OUTCOME_STALE" => Some(Self::Stale),
-            "REPORT_OUTCOME_CLEARING" => Some(Self::Clearing),
-            "REPORT_OUTCOME_HELD" => Some(Self::Held),
-            "REPORT_OUTCOME_REFUSED" => Some(Self::Refused),
-            "REPORT_OUTCOME_UNMATCHED" => Some(Self::Unmatched),
-            _ => None,
-        }
-    }
-}
-/// States of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum FaultState {
-    /// Never sent.
-    Unspecified = 0,
-    /// The fault is in effect.
-    Active = 1,
-    /// Cleared, but in effect until the element has been healthy for a while.
-    Clearing = 2,
-    /// Flapping, and in effect until the element is stable.
-    Held = 3,
-}
-impl FaultState {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "FAULT_STATE_UNSPECIFIED",
-            Self::Active => "FAULT_STATE_ACTIVE",
-            Self::Clearing => "FAULT_STATE_CLEARING",
-            Self::Held => "FAULT_STATE_HELD",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "FAULT_STATE_UNSPECIFIED" => Some(Self::Unspecified),
-            "FAULT_STATE_ACTIVE" => Some(Self::Active),
-            "FAULT_STATE_CLEARING" => Some(Self::Clearing),
-            "FAULT_STATE_HELD" => Some(Self::Held),
-            _ => None,
-        }
-    }
-}
-/// How a plan for a network with faults was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ReplanStage {
-    /// Never sent.
-    Unspecified = 0,
-    /// Made in advance, or for another lease.
-    Precomputed = 1,
-    /// The earlier plan, rerouted around the faults.
-    Repaired = 2,
-    /// A provisional plan that takes next to no time to make.
-    StandIn = 3,
-    /// The best plan of a full search, as for any request.
-    Optimum = 4,
-    /// The plan from before the faults, which are over.
-    Restored = 5,
-}
-impl ReplanStage {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "REPLAN_STAGE_UNSPECIFIED",
-            Self::Precomputed => "REPLAN_STAGE_PRECOMPUTED",
-            Self::Repaired => "REPLAN_STAGE_REPAIRED",
-            Self::StandIn => "REPLAN_STAGE_STAND_IN",
-            Self::Optimum => "REPLAN_STAGE_OPTIMUM",
-            Self::Restored => "REPLAN_STAGE_RESTORED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "REPLAN_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
-            "REPLAN_STAGE_PRECOMPUTED" => Some(Self::Precomputed),
-            "REPLAN_STAGE_REPAIRED" => Some(Self::Repaired),
-            "REPLAN_STAGE_STAND_IN" => Some(Self::StandIn),
-            "REPLAN_STAGE_OPTIMUM" => Some(Self::Optimum),
-            "REPLAN_STAGE_RESTORED" => Some(Self::Restored),
-            _ => None,
-        }
-    }
-}
-/// Generated client implementations.
-#[cfg(feature = "client")]
-pub mod faults_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Takes reports of faults, and notifies watchers of the plans that replace theirs.
-    #[derive(Debug, Clone)]
-    pub struct FaultsClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> FaultsClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> FaultsClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            FaultsClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Reports faults of elements. Events are independent: a refused one does not hold back the others. Idempotent: an
-        /// event that was already reported, or that is older than the last one of its source, changes nothing. Answers once
-        /// the reports are on disk; plans are made afterwards.
-        pub async fn report_faults(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ReportFaultsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ReportFaultsReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Faults/ReportFaults",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Faults", "ReportFaults"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists elements that are known to be broken or slow, or were until recently.
-        pub async fn list_faults(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListFaultsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListFaultsReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Faults/ListFaults",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Faults", "ListFaults"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Removes faults from the fault log at once, whichever source reported them. For operators. The earlier plans are
-        /// restored.
-        pub async fn clear_faults(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ClearFaultsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ClearFaultsReply>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Faults/ClearFaults",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Faults", "ClearFaults"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Streams an event for each lease whose plans are replaced, starting at the resume token. Ends when the server
-        /// drains.
-        pub async fn watch_replans(
-            &mut self,
-            request: impl tonic::IntoRequest<super::WatchReplansRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::ReplanEvent>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Faults/WatchReplans",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Faults", "WatchReplans"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-#[cfg(feature = "server")]
-pub mod faults_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with FaultsServer.
-    #[async_trait]
-    pub trait Faults: std::marker::Send + std::marker::Sync + 'static {
-        /// Reports faults of elements. Events are independent: a refused one does not hold back the others. Idempotent: an
-        /// event that was already reported, or that is older than the last one of its source, changes nothing. Answers once
-        /// the reports are on disk; plans are made afterwards.
-        async fn report_faults(
-            &self,
-            request: tonic::Request<super::ReportFaultsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ReportFaultsReply>,
-            tonic::Status,
-        >;
-        /// Lists elements that are known to be broken or slow, or were until recently.
-        async fn list_faults(
-            &self,
-            request: tonic::Request<super::ListFaultsRequest>,
-        ) -> std::result::Result<tonic::Response<super::ListFaultsReply>, tonic::Status>;
-        /// Removes faults from the fault log at once, whichever source reported them. For operators. The earlier plans are
-        /// restored.
-        async fn clear_faults(
-            &self,
-            request: tonic::Request<super::ClearFaultsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ClearFaultsReply>,
-            tonic::Status,
-        >;
-        /// Server streaming response type for the WatchReplans method.
-        type WatchReplansStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::ReplanEvent, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// Streams an event for each lease whose plans are replaced, starting at the resume token. Ends when the server
-        /// drains.
-        async fn watch_replans(
-            &self,
-            request: tonic::Request<super::WatchReplansRequest>,
-        ) -> std::result::Result<
-            tonic::Response<Self::WatchReplansStream>,
-            tonic::Status,
-        >;
-    }
-    /// Takes reports of faults, and notifies watchers of the plans that replace theirs.
-    #[derive(Debug)]
-    pub struct FaultsServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> FaultsServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for FaultsServer<T>
-    where
-        T: Faults,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/canopy.v1.Faults/ReportFaults" => {
-                    #[allow(non_camel_case_types)]
-                    struct ReportFaultsSvc<T: Faults>(pub Arc<T>);
-                    impl<
-                        T: Faults,
-                    > tonic::server::UnaryService<super::ReportFaultsRequest>
-                    for ReportFaultsSvc<T> {
-                        type Response = super::ReportFaultsReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ReportFaultsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Faults>::report_faults(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ReportFaultsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Faults/ListFaults" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListFaultsSvc<T: Faults>(pub Arc<T>);
-                    impl<T: Faults> tonic::server::UnaryService<super::ListFaultsRequest>
-                    for ListFaultsSvc<T> {
-                        type Response = super::ListFaultsReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListFaultsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Faults>::list_faults(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListFaultsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Faults/ClearFaults" => {
-                    #[allow(non_camel_case_types)]
-                    struct ClearFaultsSvc<T: Faults>(pub Arc<T>);
-                    impl<
-                        T: Faults,
-                    > tonic::server::UnaryService<super::ClearFaultsRequest>
-                    for ClearFaultsSvc<T> {
-                        type Response = super::ClearFaultsReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ClearFaultsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Faults>::clear_faults(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ClearFaultsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/canopy.v1.Faults/WatchReplans" => {
-                    #[allow(non_camel_case_types)]
-                    struct WatchReplansSvc<T: Faults>(pub Arc<T>);
-                    impl<
-                        T: Faults,
-                    > tonic::server::ServerStreamingService<super::WatchReplansRequest>
-                    for WatchReplansSvc<T> {
-                        type Response = super::ReplanEvent;
-                        type ResponseStream = T::WatchReplansStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::WatchReplansRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Faults>::watch_replans(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = WatchReplansSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for FaultsServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "canopy.v1.Faults";
-    impl<T> tonic::server::NamedService for FaultsServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// The networks to search for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct FindRequest {
-    /// Number of nodes, from 2 to 16,384.
-    #[prost(uint32, tag = "1")]
-    pub nodes: u32,
-    /// Ports of each node, from 1 to 32: the number of links that leave it, and of links that enter it.
-    #[prost(uint32, tag = "2")]
-    pub degree: u32,
-    /// Only bidirectional networks: those with equally many links in both directions between any two nodes.
-    #[prost(bool, tag = "3")]
-    pub bidirectional: bool,
-}
-/// The networks found, and bounds that hold for all networks.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct FindReply {
-    /// The networks that no other one dominates in steps, in bandwidth of allgather and of reduce-scatter, and in the
-    /// all-to-all rate; in order of steps. Empty if the catalogue has no such network.
-    #[prost(message, repeated, tag = "1")]
-    pub topologies: ::prost::alloc::vec::Vec<FoundTopology>,
-    /// Bounds on every such network; unset if this many nodes cannot be connected.
-    #[prost(message, optional, tag = "2")]
-    pub bounds: ::core::option::Option<FindBounds>,
-    /// Published networks that are neither among these nor matched by one of them.
-    #[prost(message, repeated, tag = "3")]
-    pub lacking: ::prost::alloc::vec::Vec<LackingTopology>,
-    /// Whether the answer came from the cache.
-    #[prost(bool, tag = "4")]
-    pub cached: bool,
-}
-/// A network and the costs of its composed schedules. Fractions are texts in lowest terms, such as `341/256`.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct FoundTopology {
-    /// Generator expression; the algorithm `expansion` plans for it.
-    #[prost(string, tag = "1")]
-    pub expression: ::prost::alloc::string::String,
-    /// T_L: steps of an allgather, and of a reduce-scatter.
-    #[prost(uint32, tag = "2")]
-    pub steps: u32,
-    /// T_B of an allgather in units of M/B, with M bytes of data in all and B bytes per second leaving each node.
-    #[prost(string, tag = "3")]
-    pub bandwidth: ::prost::alloc::string::String,
-    /// T_B of a reduce-scatter. It differs if the network is not isomorphic to its reverse.
-    #[prost(string, tag = "4")]
-    pub reduce_scatter_bandwidth: ::prost::alloc::string::String,
-    /// Whether these are upper limits: no rule gives the exact cost of the schedule.
-    #[prost(bool, tag = "5")]
-    pub at_most: bool,
-    /// Greatest distance between two nodes, in links.
-    #[prost(uint32, tag = "6")]
-    pub diameter: u32,
-    /// Rate at which every node can send to every other node at once, as a fraction of a link's rate.
-    #[prost(string, tag = "7")]
-    pub all_to_all_rate: ::prost::alloc::string::String,
-    /// Whether that rate is exact; otherwise it is an upper limit.
-    #[prost(bool, tag = "8")]
-    pub all_to_all_exact: bool,
-    /// Allgather and reduce-scatter take (N-1)/N, the minimum.
-    #[prost(bool, tag = "9")]
-    pub bandwidth_optimal: bool,
-    /// They take as few steps as the Moore bound allows.
-    #[prost(bool, tag = "10")]
-    pub moore_optimal: bool,
-    /// The network has equally many links in both directions between any two nodes.
-    #[prost(bool, tag = "11")]
-    pub bidirectional: bool,
-    /// The network is known to be isomorphic to its reverse.
-    #[prost(bool, tag = "12")]
-    pub reverse_symmetric: bool,
-}
-/// Bounds on every network with this many nodes and ports.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct FindBounds {
-    /// Steps of an allgather or a reduce-scatter.
-    #[prost(uint32, tag = "1")]
-    pub steps: u32,
-    /// Their bandwidth.
-    #[prost(string, tag = "2")]
-    pub bandwidth: ::prost::alloc::string::String,
-    /// Rate at which every node can send to every other node at once, as a fraction of a link's rate.
-    #[prost(string, tag = "3")]
-    pub all_to_all_rate: ::prost::alloc::string::String,
-}
-/// A published network that is not offered.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct LackingTopology {
-    /// Its published name.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Steps of its allgather.
-    #[prost(uint32, tag = "2")]
-    pub steps: u32,
-    /// T_B of its allgather.
-    #[prost(string, tag = "3")]
-    pub bandwidth: ::prost::alloc::string::String,
-}
 /// A stored topology in a list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StoredTopology {
     /// `topologies/…`.
     #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
+    pub name: ::prost::alloc::string::String,
     /// Display name; may be empty.
     #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
+    pub display_name: ::prost::alloc::string::String,
     /// Its hash and counts.
     #[prost(message, optional, tag = "3")]
     pub summary: ::core::option::Option<TopologySummary>,
@@ -10475,7 +7144,7 @@ pub struct PutTopologyRequest {
 }
 /// The stored topology.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PutTopologyReply {
+pub struct PutTopologyResponse {
     /// The topology.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<StoredTopology>,
@@ -10504,7 +7173,7 @@ pub struct GetTopologyRequest {
 }
 /// A topology and a part of its document.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetTopologyReply {
+pub struct GetTopologyResponse {
     /// The topology.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<StoredTopology>,
@@ -10527,7 +7196,7 @@ pub struct ListTopologiesRequest {
     /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `id`, `name`, `hash`, `ranks`, `nodes`, `links`, `size_bytes`,
+    /// As in ListPlansRequest; empty for all. Fields: `name` (or `id`), `display_name`, `hash`, `ranks`, `nodes`, `links`, `size_bytes`,
     /// `created`.
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
@@ -10537,7 +7206,7 @@ pub struct ListTopologiesRequest {
 }
 /// A page of topologies.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListTopologiesReply {
+pub struct ListTopologiesResponse {
     /// The topologies.
     #[prost(message, repeated, tag = "1")]
     pub topologies: ::prost::alloc::vec::Vec<StoredTopology>,
@@ -10557,16 +7226,16 @@ pub struct CheckTopologyRequest {
 }
 /// A description of a topology, or of its problem.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CheckTopologyReply {
+pub struct CheckTopologyResponse {
     /// Its problem. Unset if the topology can be read; then everything up to `family` is set.
     #[prost(message, optional, tag = "1")]
     pub problem: ::core::option::Option<TopologyProblem>,
-    /// The id that it has, or would have, in the store.
+    /// `topologies/…`: the name that it has, or would have, in the store.
     #[prost(string, tag = "2")]
-    pub id: ::prost::alloc::string::String,
+    pub name: ::prost::alloc::string::String,
     /// Display name; may be empty.
     #[prost(string, tag = "3")]
-    pub name: ::prost::alloc::string::String,
+    pub display_name: ::prost::alloc::string::String,
     /// Hash and counts.
     #[prost(message, optional, tag = "4")]
     pub summary: ::core::option::Option<TopologySummary>,
@@ -10650,14 +7319,191 @@ pub struct DeleteTopologyRequest {
 }
 /// The topology was deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteTopologyReply {
+pub struct DeleteTopologyResponse {
+    /// Bytes freed.
+    #[prost(uint64, tag = "1")]
+    pub freed_bytes: u64,
+}
+/// What a cluster consists of.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ClusterDescription {
+    /// Kinds of machines, at most 64. Empty: every machine is one rank with one port.
+    #[prost(message, repeated, tag = "4")]
+    pub hosts: ::prost::alloc::vec::Vec<HostKind>,
+    /// Rates that the files do not state, such as `nic=400Gb/s,leaf-spine=800Gb/s,oversub=2`; may be empty.
+    #[prost(string, tag = "5")]
+    pub rates: ::prost::alloc::string::String,
+    /// What joins the machines. Set exactly one.
+    #[prost(oneof = "cluster_description::Fabric", tags = "1, 2, 3")]
+    pub fabric: ::core::option::Option<cluster_description::Fabric>,
+}
+/// Nested message and enum types in `ClusterDescription`.
+pub mod cluster_description {
+    /// What joins the machines. Set exactly one.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Fabric {
+        /// A file that says which machine is joined to which switch, such as Slurm's `topology.conf`, or one of the fabric.
+        #[prost(message, tag = "1")]
+        File(super::TopologyDocument),
+        /// A regular fabric, for those without such a file.
+        #[prost(message, tag = "2")]
+        Layout(super::FabricLayout),
+        /// A whole network that names the machine of each rank (`host`, or else `box`). Then `hosts` and `rates` are empty.
+        /// Not punctured, not stored, and not itself a part of a cluster.
+        #[prost(message, tag = "3")]
+        Network(super::TopologySource),
+    }
+}
+/// A kind of machines.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HostKind {
+    /// Dump or table of one, such as that of NCCL_TOPO_DUMP_FILE. Unset: each is one rank with one port.
+    #[prost(message, optional, tag = "1")]
+    pub file: ::core::option::Option<TopologyDocument>,
+    /// The machines of this kind, as a hostlist such as `gpu\[001-016\]`; empty for all that no other kind names.
+    #[prost(string, tag = "2")]
+    pub nodes: ::prost::alloc::string::String,
+}
+/// A regular fabric.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FabricLayout {
+    /// `star`, `rail`, `rail:spine` or `leaf-spine:hosts=4,spines=2`, as in `canopy network replicate`.
+    #[prost(string, tag = "1")]
+    pub layout: ::prost::alloc::string::String,
+    /// The machines as a hostlist, in their order along the leaves. Must be given.
+    #[prost(string, tag = "2")]
+    pub nodes: ::prost::alloc::string::String,
+}
+/// A stored cluster in short.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Cluster {
+    /// `clusters/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Number of machines.
+    #[prost(uint32, tag = "2")]
+    pub nodes: u32,
+    /// Number of ranks on all machines.
+    #[prost(uint32, tag = "3")]
+    pub ranks: u32,
+    /// Number of switches between machines.
+    #[prost(uint32, tag = "4")]
+    pub switches: u32,
+    /// Its size in the store, in bytes.
+    #[prost(uint64, tag = "5")]
+    pub size_bytes: u64,
+    /// When it was first stored.
+    #[prost(message, optional, tag = "6")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When its description changed last.
+    #[prost(message, optional, tag = "7")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// A cluster to store.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PutClusterRequest {
+    /// `clusters/…`, with 1 to 63 letters, digits and `- _ .` after the slash, a letter or digit first.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What it consists of. Must be given.
+    #[prost(message, optional, tag = "2")]
+    pub description: ::core::option::Option<ClusterDescription>,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// The stored cluster.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutClusterResponse {
+    /// The cluster.
+    #[prost(message, optional, tag = "1")]
+    pub cluster: ::core::option::Option<Cluster>,
+    /// Whether it is new.
+    #[prost(bool, tag = "2")]
+    pub created: bool,
+    /// Whether this call changed its description; true if it is new.
+    #[prost(bool, tag = "3")]
+    pub changed: bool,
+    /// What the files say, a sentence each.
+    #[prost(string, repeated, tag = "4")]
+    pub understood: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What they do not say, and what was assumed instead.
+    #[prost(string, repeated, tag = "5")]
+    pub assumed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What they say and the network does not have.
+    #[prost(string, repeated, tag = "6")]
+    pub left_out: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Names a cluster.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetClusterRequest {
+    /// `clusters/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// A cluster and its machines.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetClusterResponse {
+    /// The cluster.
+    #[prost(message, optional, tag = "1")]
+    pub cluster: ::core::option::Option<Cluster>,
+    /// What it consists of; unset if that has more than 2 MiB.
+    #[prost(message, optional, tag = "2")]
+    pub description: ::core::option::Option<ClusterDescription>,
+    /// Names of its machines, in the order of their ranks.
+    #[prost(string, repeated, tag = "3")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Which clusters to list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListClustersRequest {
+    /// Most clusters on a page, at most 1000; 0 means 50.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// As in ListPlansRequest; empty for all. Fields: `name`, `nodes`, `ranks`, `switches`, `size_bytes`, `created`,
+    /// `updated`.
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
+    /// As in ListPlansRequest.
+    #[prost(string, tag = "4")]
+    pub order_by: ::prost::alloc::string::String,
+}
+/// A page of clusters.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListClustersResponse {
+    /// The clusters.
+    #[prost(message, repeated, tag = "1")]
+    pub clusters: ::prost::alloc::vec::Vec<Cluster>,
+    /// Token of the next page; empty after the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Number of clusters that match the filter, on all pages.
+    #[prost(uint64, tag = "3")]
+    pub total_size: u64,
+}
+/// Names a cluster.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteClusterRequest {
+    /// `clusters/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "2")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// The cluster was deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteClusterResponse {
     /// Bytes freed.
     #[prost(uint64, tag = "1")]
     pub freed_bytes: u64,
 }
 /// Generated client implementations.
 #[cfg(feature = "client")]
-pub mod topologies_client {
+pub mod networks_client {
     #![allow(
         unused_variables,
         dead_code,
@@ -10667,16 +7513,12 @@ pub mod topologies_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Stores topologies.
-    ///
-    /// A topology's id is a hash of everything that a plan's files can show, names and attributes included. Equal topologies
-    /// are stored once, and a stored topology never changes. The server refuses more than 10,000 topologies, or 1 GiB of
-    /// their text.
+    /// Stores, shows and checks topologies and clusters.
     #[derive(Debug, Clone)]
-    pub struct TopologiesClient<T> {
+    pub struct NetworksClient<T> {
         inner: tonic::client::Grpc<T>,
     }
-    impl<T> TopologiesClient<T>
+    impl<T> NetworksClient<T>
     where
         T: tonic::client::GrpcService<tonic::body::Body>,
         T::Error: Into<StdError>,
@@ -10694,7 +7536,7 @@ pub mod topologies_client {
         pub fn with_interceptor<F>(
             inner: T,
             interceptor: F,
-        ) -> TopologiesClient<InterceptedService<T, F>>
+        ) -> NetworksClient<InterceptedService<T, F>>
         where
             F: tonic::service::Interceptor,
             T::ResponseBody: Default,
@@ -10708,7 +7550,7 @@ pub mod topologies_client {
                 http::Request<tonic::body::Body>,
             >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
         {
-            TopologiesClient::new(InterceptedService::new(inner, interceptor))
+            NetworksClient::new(InterceptedService::new(inner, interceptor))
         }
         /// Compress requests with the given encoding.
         ///
@@ -10746,7 +7588,7 @@ pub mod topologies_client {
             &mut self,
             request: impl tonic::IntoRequest<super::PutTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::PutTopologyReply>,
+            tonic::Response<super::PutTopologyResponse>,
             tonic::Status,
         > {
             self.inner
@@ -10759,11 +7601,11 @@ pub mod topologies_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Topologies/PutTopology",
+                "/canopy.v1.Networks/PutTopology",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Topologies", "PutTopology"));
+                .insert(GrpcMethod::new("canopy.v1.Networks", "PutTopology"));
             self.inner.unary(req, path, codec).await
         }
         /// Describes a stored topology and sends its document in parts. Refused with NOT_FOUND and reason TOPOLOGY_UNKNOWN if
@@ -10772,7 +7614,7 @@ pub mod topologies_client {
             &mut self,
             request: impl tonic::IntoRequest<super::GetTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::GetTopologyReply>,
+            tonic::Response<super::GetTopologyResponse>,
             tonic::Status,
         > {
             self.inner
@@ -10785,11 +7627,11 @@ pub mod topologies_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Topologies/GetTopology",
+                "/canopy.v1.Networks/GetTopology",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Topologies", "GetTopology"));
+                .insert(GrpcMethod::new("canopy.v1.Networks", "GetTopology"));
             self.inner.unary(req, path, codec).await
         }
         /// Lists stored topologies.
@@ -10797,7 +7639,7 @@ pub mod topologies_client {
             &mut self,
             request: impl tonic::IntoRequest<super::ListTopologiesRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ListTopologiesReply>,
+            tonic::Response<super::ListTopologiesResponse>,
             tonic::Status,
         > {
             self.inner
@@ -10810,11 +7652,11 @@ pub mod topologies_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Topologies/ListTopologies",
+                "/canopy.v1.Networks/ListTopologies",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Topologies", "ListTopologies"));
+                .insert(GrpcMethod::new("canopy.v1.Networks", "ListTopologies"));
             self.inner.unary(req, path, codec).await
         }
         /// Reads a topology as a plan request would, and returns a description of it or of its problem. Stores nothing. A
@@ -10823,7 +7665,7 @@ pub mod topologies_client {
             &mut self,
             request: impl tonic::IntoRequest<super::CheckTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::CheckTopologyReply>,
+            tonic::Response<super::CheckTopologyResponse>,
             tonic::Status,
         > {
             self.inner
@@ -10836,11 +7678,11 @@ pub mod topologies_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Topologies/CheckTopology",
+                "/canopy.v1.Networks/CheckTopology",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Topologies", "CheckTopology"));
+                .insert(GrpcMethod::new("canopy.v1.Networks", "CheckTopology"));
             self.inner.unary(req, path, codec).await
         }
         /// Deletes a stored topology. Plans made for it stay.
@@ -10848,7 +7690,7 @@ pub mod topologies_client {
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::DeleteTopologyReply>,
+            tonic::Response<super::DeleteTopologyResponse>,
             tonic::Status,
         > {
             self.inner
@@ -10861,18 +7703,21 @@ pub mod topologies_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Topologies/DeleteTopology",
+                "/canopy.v1.Networks/DeleteTopology",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("canopy.v1.Topologies", "DeleteTopology"));
+                .insert(GrpcMethod::new("canopy.v1.Networks", "DeleteTopology"));
             self.inner.unary(req, path, codec).await
         }
-        /// Finds the best networks for collectives with a given number of nodes and ports. Answers are cached.
-        pub async fn find(
+        /// Stores a cluster, once every machine that it describes can be joined. Repeating it changes nothing.
+        pub async fn put_cluster(
             &mut self,
-            request: impl tonic::IntoRequest<super::FindRequest>,
-        ) -> std::result::Result<tonic::Response<super::FindReply>, tonic::Status> {
+            request: impl tonic::IntoRequest<super::PutClusterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutClusterResponse>,
+            tonic::Status,
+        > {
             self.inner
                 .ready()
                 .await
@@ -10883,17 +7728,93 @@ pub mod topologies_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/canopy.v1.Topologies/Find",
+                "/canopy.v1.Networks/PutCluster",
             );
             let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Topologies", "Find"));
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Networks", "PutCluster"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Describes a stored cluster. Refused with NOT_FOUND and reason CLUSTER_UNKNOWN if it does not exist.
+        pub async fn get_cluster(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetClusterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetClusterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Networks/GetCluster",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Networks", "GetCluster"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists stored clusters.
+        pub async fn list_clusters(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListClustersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListClustersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Networks/ListClusters",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Networks", "ListClusters"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a stored cluster. Plans, leases and faults of its parts stay.
+        pub async fn delete_cluster(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteClusterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteClusterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Networks/DeleteCluster",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Networks", "DeleteCluster"));
             self.inner.unary(req, path, codec).await
         }
     }
 }
 /// Generated server implementations.
 #[cfg(feature = "server")]
-pub mod topologies_server {
+pub mod networks_server {
     #![allow(
         unused_variables,
         dead_code,
@@ -10902,15 +7823,15 @@ pub mod topologies_server {
         clippy::let_unit_value,
     )]
     use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with TopologiesServer.
+    /// Generated trait containing gRPC methods that should be implemented for use with NetworksServer.
     #[async_trait]
-    pub trait Topologies: std::marker::Send + std::marker::Sync + 'static {
+    pub trait Networks: std::marker::Send + std::marker::Sync + 'static {
         /// Stores a topology. If it is already stored, the reply differs only in `created`.
         async fn put_topology(
             &self,
             request: tonic::Request<super::PutTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::PutTopologyReply>,
+            tonic::Response<super::PutTopologyResponse>,
             tonic::Status,
         >;
         /// Describes a stored topology and sends its document in parts. Refused with NOT_FOUND and reason TOPOLOGY_UNKNOWN if
@@ -10919,7 +7840,7 @@ pub mod topologies_server {
             &self,
             request: tonic::Request<super::GetTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::GetTopologyReply>,
+            tonic::Response<super::GetTopologyResponse>,
             tonic::Status,
         >;
         /// Lists stored topologies.
@@ -10927,7 +7848,7 @@ pub mod topologies_server {
             &self,
             request: tonic::Request<super::ListTopologiesRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ListTopologiesReply>,
+            tonic::Response<super::ListTopologiesResponse>,
             tonic::Status,
         >;
         /// Reads a topology as a plan request would, and returns a description of it or of its problem. Stores nothing. A
@@ -10936,7 +7857,7 @@ pub mod topologies_server {
             &self,
             request: tonic::Request<super::CheckTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::CheckTopologyReply>,
+            tonic::Response<super::CheckTopologyResponse>,
             tonic::Status,
         >;
         /// Deletes a stored topology. Plans made for it stay.
@@ -10944,29 +7865,52 @@ pub mod topologies_server {
             &self,
             request: tonic::Request<super::DeleteTopologyRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::DeleteTopologyReply>,
+            tonic::Response<super::DeleteTopologyResponse>,
             tonic::Status,
         >;
-        /// Finds the best networks for collectives with a given number of nodes and ports. Answers are cached.
-        async fn find(
+        /// Stores a cluster, once every machine that it describes can be joined. Repeating it changes nothing.
+        async fn put_cluster(
             &self,
-            request: tonic::Request<super::FindRequest>,
-        ) -> std::result::Result<tonic::Response<super::FindReply>, tonic::Status>;
+            request: tonic::Request<super::PutClusterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutClusterResponse>,
+            tonic::Status,
+        >;
+        /// Describes a stored cluster. Refused with NOT_FOUND and reason CLUSTER_UNKNOWN if it does not exist.
+        async fn get_cluster(
+            &self,
+            request: tonic::Request<super::GetClusterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetClusterResponse>,
+            tonic::Status,
+        >;
+        /// Lists stored clusters.
+        async fn list_clusters(
+            &self,
+            request: tonic::Request<super::ListClustersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListClustersResponse>,
+            tonic::Status,
+        >;
+        /// Deletes a stored cluster. Plans, leases and faults of its parts stay.
+        async fn delete_cluster(
+            &self,
+            request: tonic::Request<super::DeleteClusterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteClusterResponse>,
+            tonic::Status,
+        >;
     }
-    /// Stores topologies.
-    ///
-    /// A topology's id is a hash of everything that a plan's files can show, names and attributes included. Equal topologies
-    /// are stored once, and a stored topology never changes. The server refuses more than 10,000 topologies, or 1 GiB of
-    /// their text.
+    /// Stores, shows and checks topologies and clusters.
     #[derive(Debug)]
-    pub struct TopologiesServer<T> {
+    pub struct NetworksServer<T> {
         inner: Arc<T>,
         accept_compression_encodings: EnabledCompressionEncodings,
         send_compression_encodings: EnabledCompressionEncodings,
         max_decoding_message_size: Option<usize>,
         max_encoding_message_size: Option<usize>,
     }
-    impl<T> TopologiesServer<T> {
+    impl<T> NetworksServer<T> {
         pub fn new(inner: T) -> Self {
             Self::from_arc(Arc::new(inner))
         }
@@ -11017,9 +7961,9 @@ pub mod topologies_server {
             self
         }
     }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for TopologiesServer<T>
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for NetworksServer<T>
     where
-        T: Topologies,
+        T: Networks,
         B: Body + std::marker::Send + 'static,
         B::Error: Into<StdError> + std::marker::Send + 'static,
     {
@@ -11034,14 +7978,14 @@ pub mod topologies_server {
         }
         fn call(&mut self, req: http::Request<B>) -> Self::Future {
             match req.uri().path() {
-                "/canopy.v1.Topologies/PutTopology" => {
+                "/canopy.v1.Networks/PutTopology" => {
                     #[allow(non_camel_case_types)]
-                    struct PutTopologySvc<T: Topologies>(pub Arc<T>);
+                    struct PutTopologySvc<T: Networks>(pub Arc<T>);
                     impl<
-                        T: Topologies,
+                        T: Networks,
                     > tonic::server::UnaryService<super::PutTopologyRequest>
                     for PutTopologySvc<T> {
-                        type Response = super::PutTopologyReply;
+                        type Response = super::PutTopologyResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -11052,7 +7996,7 @@ pub mod topologies_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Topologies>::put_topology(&inner, request).await
+                                <T as Networks>::put_topology(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -11079,14 +8023,14 @@ pub mod topologies_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Topologies/GetTopology" => {
+                "/canopy.v1.Networks/GetTopology" => {
                     #[allow(non_camel_case_types)]
-                    struct GetTopologySvc<T: Topologies>(pub Arc<T>);
+                    struct GetTopologySvc<T: Networks>(pub Arc<T>);
                     impl<
-                        T: Topologies,
+                        T: Networks,
                     > tonic::server::UnaryService<super::GetTopologyRequest>
                     for GetTopologySvc<T> {
-                        type Response = super::GetTopologyReply;
+                        type Response = super::GetTopologyResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -11097,7 +8041,7 @@ pub mod topologies_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Topologies>::get_topology(&inner, request).await
+                                <T as Networks>::get_topology(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -11124,14 +8068,14 @@ pub mod topologies_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Topologies/ListTopologies" => {
+                "/canopy.v1.Networks/ListTopologies" => {
                     #[allow(non_camel_case_types)]
-                    struct ListTopologiesSvc<T: Topologies>(pub Arc<T>);
+                    struct ListTopologiesSvc<T: Networks>(pub Arc<T>);
                     impl<
-                        T: Topologies,
+                        T: Networks,
                     > tonic::server::UnaryService<super::ListTopologiesRequest>
                     for ListTopologiesSvc<T> {
-                        type Response = super::ListTopologiesReply;
+                        type Response = super::ListTopologiesResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -11142,7 +8086,7 @@ pub mod topologies_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Topologies>::list_topologies(&inner, request).await
+                                <T as Networks>::list_topologies(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -11169,14 +8113,14 @@ pub mod topologies_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Topologies/CheckTopology" => {
+                "/canopy.v1.Networks/CheckTopology" => {
                     #[allow(non_camel_case_types)]
-                    struct CheckTopologySvc<T: Topologies>(pub Arc<T>);
+                    struct CheckTopologySvc<T: Networks>(pub Arc<T>);
                     impl<
-                        T: Topologies,
+                        T: Networks,
                     > tonic::server::UnaryService<super::CheckTopologyRequest>
                     for CheckTopologySvc<T> {
-                        type Response = super::CheckTopologyReply;
+                        type Response = super::CheckTopologyResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -11187,7 +8131,7 @@ pub mod topologies_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Topologies>::check_topology(&inner, request).await
+                                <T as Networks>::check_topology(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -11214,14 +8158,14 @@ pub mod topologies_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Topologies/DeleteTopology" => {
+                "/canopy.v1.Networks/DeleteTopology" => {
                     #[allow(non_camel_case_types)]
-                    struct DeleteTopologySvc<T: Topologies>(pub Arc<T>);
+                    struct DeleteTopologySvc<T: Networks>(pub Arc<T>);
                     impl<
-                        T: Topologies,
+                        T: Networks,
                     > tonic::server::UnaryService<super::DeleteTopologyRequest>
                     for DeleteTopologySvc<T> {
-                        type Response = super::DeleteTopologyReply;
+                        type Response = super::DeleteTopologyResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -11232,7 +8176,7 @@ pub mod topologies_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Topologies>::delete_topology(&inner, request).await
+                                <T as Networks>::delete_topology(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -11259,23 +8203,25 @@ pub mod topologies_server {
                     };
                     Box::pin(fut)
                 }
-                "/canopy.v1.Topologies/Find" => {
+                "/canopy.v1.Networks/PutCluster" => {
                     #[allow(non_camel_case_types)]
-                    struct FindSvc<T: Topologies>(pub Arc<T>);
-                    impl<T: Topologies> tonic::server::UnaryService<super::FindRequest>
-                    for FindSvc<T> {
-                        type Response = super::FindReply;
+                    struct PutClusterSvc<T: Networks>(pub Arc<T>);
+                    impl<
+                        T: Networks,
+                    > tonic::server::UnaryService<super::PutClusterRequest>
+                    for PutClusterSvc<T> {
+                        type Response = super::PutClusterResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::FindRequest>,
+                            request: tonic::Request<super::PutClusterRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Topologies>::find(&inner, request).await
+                                <T as Networks>::put_cluster(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -11286,7 +8232,142 @@ pub mod topologies_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = FindSvc(inner);
+                        let method = PutClusterSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Networks/GetCluster" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetClusterSvc<T: Networks>(pub Arc<T>);
+                    impl<
+                        T: Networks,
+                    > tonic::server::UnaryService<super::GetClusterRequest>
+                    for GetClusterSvc<T> {
+                        type Response = super::GetClusterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetClusterRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Networks>::get_cluster(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetClusterSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Networks/ListClusters" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListClustersSvc<T: Networks>(pub Arc<T>);
+                    impl<
+                        T: Networks,
+                    > tonic::server::UnaryService<super::ListClustersRequest>
+                    for ListClustersSvc<T> {
+                        type Response = super::ListClustersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListClustersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Networks>::list_clusters(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListClustersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Networks/DeleteCluster" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteClusterSvc<T: Networks>(pub Arc<T>);
+                    impl<
+                        T: Networks,
+                    > tonic::server::UnaryService<super::DeleteClusterRequest>
+                    for DeleteClusterSvc<T> {
+                        type Response = super::DeleteClusterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteClusterRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Networks>::delete_cluster(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteClusterSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -11324,7 +8405,7 @@ pub mod topologies_server {
             }
         }
     }
-    impl<T> Clone for TopologiesServer<T> {
+    impl<T> Clone for NetworksServer<T> {
         fn clone(&self) -> Self {
             let inner = self.inner.clone();
             Self {
@@ -11337,8 +8418,2974 @@ pub mod topologies_server {
         }
     }
     /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "canopy.v1.Topologies";
-    impl<T> tonic::server::NamedService for TopologiesServer<T> {
+    pub const SERVICE_NAME: &str = "canopy.v1.Networks";
+    impl<T> tonic::server::NamedService for NetworksServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// A cached plan in a list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlanSummary {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// 64 hexadecimal digits: the cache key.
+    #[prost(string, tag = "2")]
+    pub content_key: ::prost::alloc::string::String,
+    /// The collective.
+    #[prost(message, optional, tag = "3")]
+    pub collective: ::core::option::Option<CollectiveSpec>,
+    /// Name of the algorithm that made the plan.
+    #[prost(string, tag = "4")]
+    pub algorithm: ::prost::alloc::string::String,
+    /// Hash of its topology, 64 hexadecimal digits.
+    #[prost(string, tag = "5")]
+    pub topology_hash: ::prost::alloc::string::String,
+    /// Number of ranks.
+    #[prost(uint32, tag = "6")]
+    pub ranks: u32,
+    /// achieved ÷ bound, always `num/den`.
+    #[prost(string, tag = "7")]
+    pub optimality: ::prost::alloc::string::String,
+    /// Its size in the cache, in bytes.
+    #[prost(uint64, tag = "8")]
+    pub size_bytes: u64,
+    /// When it was stored.
+    #[prost(message, optional, tag = "9")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it was last served.
+    #[prost(message, optional, tag = "10")]
+    pub last_use_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Times it was served from the cache.
+    #[prost(uint64, tag = "11")]
+    pub hits: u64,
+    /// Whether it is pinned.
+    #[prost(bool, tag = "12")]
+    pub pinned: bool,
+    /// As `Plan.superseded_by`.
+    #[prost(string, tag = "13")]
+    pub superseded_by: ::prost::alloc::string::String,
+    /// Time since it was stored.
+    #[prost(message, optional, tag = "14")]
+    pub age: ::core::option::Option<::prost_types::Duration>,
+    /// The isolated tenant that owns the plan; empty if it is shared.
+    #[prost(string, tag = "15")]
+    pub tenant: ::prost::alloc::string::String,
+    /// As `Plan.network`; empty for plans that were stored before 0.2.0.
+    #[prost(string, tag = "16")]
+    pub network: ::prost::alloc::string::String,
+    /// Formats of its files, each once; empty for plans that were stored before 0.2.0.
+    #[prost(enumeration = "OutputFormat", repeated, tag = "17")]
+    pub formats: ::prost::alloc::vec::Vec<i32>,
+    /// As `Plan.without`.
+    #[prost(string, tag = "18")]
+    pub without: ::prost::alloc::string::String,
+}
+/// Names a plan.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetPlanRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The caller's placement, to compare with the plan; unset: no comparison. If the plan has no rank map or a different
+    /// one, FAILED_PRECONDITION with reason RANK_MAP_MISMATCH and the first rank that differs.
+    #[prost(message, optional, tag = "2")]
+    pub placement: ::core::option::Option<Placement>,
+}
+/// Names a plan.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetPlanSummaryRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Which plans to list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPlansRequest {
+    /// Most plans on a page, at most 1000; 0 means 50.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// `field op value`, joined by AND and OR, negated by NOT, grouped by parentheses; empty for all. NOT binds tighter
+    /// than AND, and AND tighter than OR. Quote values that contain white space or parentheses. Fields: `name` (or `id`), `collective`
+    /// (such as `allgather`), `algorithm`, `topology` (hash), `network`, `without`, `ranks`, `optimality` (`num/den`),
+    /// `size_bytes`, `hits`, `pinned`, `tenant`, `created`, `last_used` (RFC 3339). Operators: `=`, `!=`, and `<`, `<=`,
+    /// `>`, `>=` for numbers and times.
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
+    /// Fields separated by commas, each with ` desc` after it for descending order, such as `hits desc, ranks`. Ties are
+    /// ordered by name. Empty: by name.
+    #[prost(string, tag = "4")]
+    pub order_by: ::prost::alloc::string::String,
+}
+/// A page of plans.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListPlansResponse {
+    /// The plans.
+    #[prost(message, repeated, tag = "1")]
+    pub plans: ::prost::alloc::vec::Vec<PlanSummary>,
+    /// Token of the next page; empty after the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Number of plans that match the filter, on all pages.
+    #[prost(uint64, tag = "3")]
+    pub total_size: u64,
+}
+/// Names a plan.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PinPlanRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "2")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Names a plan.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UnpinPlanRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "2")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Which plans to remove: names or a filter, not both.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EvictPlansRequest {
+    /// `plans/…`, at most 1000.
+    #[prost(string, repeated, tag = "1")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// As in ListPlansRequest, not empty.
+    #[prost(string, tag = "2")]
+    pub filter: ::prost::alloc::string::String,
+    /// Removes nothing; only reports what would be removed.
+    #[prost(bool, tag = "3")]
+    pub validate_only: bool,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// What was removed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EvictPlansResponse {
+    /// Plans that were removed, or would be.
+    #[prost(uint64, tag = "1")]
+    pub evicted: u64,
+    /// Bytes freed, or that would be.
+    #[prost(uint64, tag = "2")]
+    pub freed_bytes: u64,
+    /// Matching plans that stay because they are pinned.
+    #[prost(uint64, tag = "3")]
+    pub pinned: u64,
+}
+/// Names a plan.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainPlanRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As in GetPlanRequest.
+    #[prost(message, optional, tag = "2")]
+    pub placement: ::core::option::Option<Placement>,
+}
+/// Names a plan and the sizes to simulate.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SimulatePlanRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As in GetPlanRequest.
+    #[prost(message, optional, tag = "2")]
+    pub placement: ::core::option::Option<Placement>,
+    /// Message sizes in bytes, at most 16, all different, within `Plan.valid_for`. Empty: from 4 KiB to 1 GiB, each four times the
+    /// one before, as far as the plan is valid for them; larger ones that would take too long are left out (warning
+    /// SIZES_LEFT_OUT).
+    #[prost(uint64, repeated, tag = "3")]
+    pub sizes_bytes: ::prost::alloc::vec::Vec<u64>,
+    /// Message size in bytes, within `Plan.valid_for`, to send the timeline for. Unset: no timeline.
+    #[prost(uint64, optional, tag = "4")]
+    pub timeline_size_bytes: ::core::option::Option<u64>,
+    /// Start-up time of each message in nanoseconds, at most 1 s. Unset: 1000.
+    #[prost(uint64, optional, tag = "5")]
+    pub alpha_ns: ::core::option::Option<u64>,
+}
+/// What the plan reaches.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SimulatePlanResponse {
+    /// The sizes, smallest first.
+    #[prost(message, repeated, tag = "1")]
+    pub sizes: ::prost::alloc::vec::Vec<SimulatedSize>,
+    /// Proven upper bound on algbw: an exact fraction in bytes per second.
+    #[prost(string, tag = "2")]
+    pub bound: ::prost::alloc::string::String,
+    /// The same for busbw.
+    #[prost(string, tag = "3")]
+    pub busbw_bound: ::prost::alloc::string::String,
+    /// What was simulated.
+    #[prost(message, optional, tag = "4")]
+    pub model: ::core::option::Option<SimulationModel>,
+    /// If the request asks for it.
+    #[prost(message, optional, tag = "5")]
+    pub timeline: ::core::option::Option<SimulatedTimeline>,
+    /// Warnings about the answer.
+    #[prost(message, repeated, tag = "6")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// How messages are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SimulationModel {
+    /// Start-up time of each message, in nanoseconds.
+    #[prost(uint64, tag = "1")]
+    pub alpha_ns: u64,
+    /// Largest message in bytes; transfers are cut into as few messages as possible.
+    #[prost(uint64, tag = "2")]
+    pub piece_bytes: u64,
+}
+/// One message size. Rates are exact fractions in bytes per second.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SimulatedSize {
+    /// Size of the message, as for `PlanRequest.size_bytes_max`.
+    #[prost(uint64, tag = "1")]
+    pub size_bytes: u64,
+    /// When the last message has arrived, in picoseconds.
+    #[prost(uint64, tag = "2")]
+    pub time_ps: u64,
+    /// Time that no plan beats, in picoseconds: size ÷ bound. Unset if it takes 2⁶⁴ ps or more.
+    #[prost(uint64, optional, tag = "3")]
+    pub least_ps: ::core::option::Option<u64>,
+    /// Time that the bytes alone take on the busiest link, in picoseconds.
+    #[prost(uint64, tag = "4")]
+    pub limit_ps: u64,
+    /// size ÷ time.
+    #[prost(string, tag = "5")]
+    pub algbw: ::prost::alloc::string::String,
+    /// algbw times what each link of a perfect ring carries per byte, as nccl-tests states it.
+    #[prost(string, tag = "6")]
+    pub busbw: ::prost::alloc::string::String,
+    /// algbw ÷ bound, `num/den`.
+    #[prost(string, tag = "7")]
+    pub of_bound: ::prost::alloc::string::String,
+    /// Number of messages.
+    #[prost(uint64, tag = "8")]
+    pub messages: u64,
+}
+/// When the busiest links are busy, for one message size. The time is divided into equal parts: part i of p begins at
+/// ⌊i × time_ps ÷ p⌋.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SimulatedTimeline {
+    /// Size of the message.
+    #[prost(uint64, tag = "1")]
+    pub size_bytes: u64,
+    /// When the last message has arrived, in picoseconds.
+    #[prost(uint64, tag = "2")]
+    pub time_ps: u64,
+    /// Number of parts: 64.
+    #[prost(uint32, tag = "3")]
+    pub parts: u32,
+    /// The busiest links, busiest first, at most 32.
+    #[prost(message, repeated, tag = "4")]
+    pub links: ::prost::alloc::vec::Vec<LinkActivity>,
+    /// Number of links that carry anything.
+    #[prost(uint32, tag = "5")]
+    pub links_used: u32,
+}
+/// When a link is busy.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LinkActivity {
+    /// Id of the node that sends over it.
+    #[prost(string, tag = "1")]
+    pub from: ::prost::alloc::string::String,
+    /// Id of the node at its end.
+    #[prost(string, tag = "2")]
+    pub to: ::prost::alloc::string::String,
+    /// Bytes that it carries.
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+    /// Time in picoseconds for which at least one message is on it.
+    #[prost(uint64, tag = "4")]
+    pub busy_ps: u64,
+    /// Whether the chain of messages that takes longest passes it, at least where the link sets their rate.
+    #[prost(bool, tag = "5")]
+    pub critical: bool,
+    /// For each part of the time: for how much of it the link is busy, in thousandths, rounded up.
+    #[prost(uint32, repeated, tag = "6")]
+    pub busy: ::prost::alloc::vec::Vec<u32>,
+}
+/// Names a file of a plan.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FetchPlanFileRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its format. Must be given.
+    #[prost(enumeration = "OutputFormat", tag = "2")]
+    pub format: i32,
+    /// Runtime profile; empty for `OUTPUT_FORMAT_JSON`. Empty elsewhere: `msccl` for MSCCL XML, `mscclpp-0.10` for
+    /// execution plans, `oneccl` for oneCCL XML and `routes` for routes.
+    #[prost(string, tag = "3")]
+    pub profile: ::prost::alloc::string::String,
+    /// Offset in the file to start from, in bytes; at most its size. A caller that resumes compares the SHA-256 of the
+    /// description with the first one.
+    #[prost(uint64, tag = "4")]
+    pub offset: u64,
+    /// Sends only what these ranks need. For all formats but `OUTPUT_FORMAT_JSON`: their parts as the whole file has them, and
+    /// stubs of the other ranks. In MSCCL XML, oneCCL XML and routes a stub is the rank's element without content; in execution
+    /// plans of MSCCL++ it has the channels and buffers that concern these ranks. Empty: the whole file. The description is that
+    /// of the slice. A slice cannot be verified by itself; the whole file has been.
+    /// Of a plan in stages, one rank gets a file that follows from the plan's rule if the plan has no file of this format: its steps
+    /// as `OUTPUT_FORMAT_JSON`, or what a runtime reads there. FAILED_PRECONDITION with reason RANK_FILE_INFEASIBLE if the
+    /// runtime has no room for the ranks or chunks of the plan.
+    #[prost(uint32, repeated, tag = "5")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// Instances of the plan in the file, if the plan has several files of one format and profile. 0: the first such file.
+    #[prost(uint32, tag = "6")]
+    pub instances: u32,
+    /// As in GetPlanRequest: for all ranks of the plan, even if `ranks` selects some.
+    #[prost(message, optional, tag = "7")]
+    pub placement: ::core::option::Option<Placement>,
+}
+/// One message of FetchPlanFile.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FetchPlanFileEvent {
+    /// In the first event: as `Plan.superseded_by`.
+    #[prost(string, tag = "3")]
+    pub superseded_by: ::prost::alloc::string::String,
+    #[prost(oneof = "fetch_plan_file_event::Event", tags = "1, 2")]
+    pub event: ::core::option::Option<fetch_plan_file_event::Event>,
+}
+/// Nested message and enum types in `FetchPlanFileEvent`.
+pub mod fetch_plan_file_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Event {
+        /// First: size and SHA-256 of the whole file; never its content.
+        #[prost(message, tag = "1")]
+        Artifact(super::Artifact),
+        /// Then: the content from `offset` to the last byte.
+        #[prost(message, tag = "2")]
+        Content(super::ContentPiece),
+    }
+}
+/// Which plans to export.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportPlansRequest {
+    /// As in ListPlansRequest; empty for all plans. Topologies are exported in any case.
+    #[prost(string, tag = "1")]
+    pub filter: ::prost::alloc::string::String,
+}
+/// One message of ExportPlans.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ArchiveEvent {
+    #[prost(oneof = "archive_event::Event", tags = "1, 2, 3")]
+    pub event: ::core::option::Option<archive_event::Event>,
+}
+/// Nested message and enum types in `ArchiveEvent`.
+pub mod archive_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Event {
+        /// First: the contents of the archive.
+        #[prost(message, tag = "1")]
+        Contents(super::ArchiveContents),
+        /// Its bytes, in order.
+        #[prost(message, tag = "2")]
+        Piece(super::ArchivePiece),
+        /// Last: an archive without it is incomplete.
+        #[prost(message, tag = "3")]
+        End(super::ArchiveEnd),
+    }
+}
+/// The contents of an archive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ArchiveContents {
+    /// Number of plans.
+    #[prost(uint64, tag = "1")]
+    pub plans: u64,
+    /// Number of pinned plans among them.
+    #[prost(uint64, tag = "2")]
+    pub pinned_plans: u64,
+    /// Number of topologies.
+    #[prost(uint64, tag = "3")]
+    pub topologies: u64,
+    /// Size of the records in bytes; the archive is a little larger. For showing progress.
+    #[prost(uint64, tag = "4")]
+    pub record_bytes: u64,
+    /// Of a backup: clusters, leases, faults and events of leases.
+    #[prost(uint64, tag = "5")]
+    pub clusters: u64,
+    #[prost(uint64, tag = "6")]
+    pub leases: u64,
+    #[prost(uint64, tag = "7")]
+    pub faults: u64,
+    #[prost(uint64, tag = "8")]
+    pub events: u64,
+    /// Plans that are damaged and not in the archive.
+    #[prost(uint64, tag = "9")]
+    pub damaged_plans: u64,
+}
+/// A piece of an archive.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ArchivePiece {
+    /// Its offset in the archive, in bytes.
+    #[prost(uint64, tag = "1")]
+    pub offset: u64,
+    /// 1 byte to 256 KiB.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: ::prost::bytes::Bytes,
+    /// SHA-256 of `data`, 64 hexadecimal digits.
+    #[prost(string, tag = "3")]
+    pub sha256: ::prost::alloc::string::String,
+}
+/// The end of an archive.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ArchiveEnd {
+    /// Length of the archive in bytes.
+    #[prost(uint64, tag = "1")]
+    pub size_bytes: u64,
+    /// SHA-256 of the archive, 64 hexadecimal digits.
+    #[prost(string, tag = "2")]
+    pub sha256: ::prost::alloc::string::String,
+    /// The actual contents: plans may have come or gone since the first message.
+    #[prost(message, optional, tag = "3")]
+    pub contents: ::core::option::Option<ArchiveContents>,
+}
+/// One message of ImportPlans: pieces from the first byte to the last, then the end.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportPlansRequest {
+    /// UUID of this request, or empty; read from the first message only.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+    #[prost(oneof = "import_plans_request::Event", tags = "1, 2")]
+    pub event: ::core::option::Option<import_plans_request::Event>,
+}
+/// Nested message and enum types in `ImportPlansRequest`.
+pub mod import_plans_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Event {
+        /// The next piece.
+        #[prost(message, tag = "1")]
+        Piece(super::ArchivePiece),
+        /// Last: length and digest of the archive; `contents` is not needed.
+        #[prost(message, tag = "2")]
+        End(super::ArchiveEnd),
+    }
+}
+/// What was stored.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportPlansResponse {
+    /// The contents of the archive.
+    #[prost(message, optional, tag = "1")]
+    pub contents: ::core::option::Option<ArchiveContents>,
+    /// Plans that are new here.
+    #[prost(uint64, tag = "2")]
+    pub plans_added: u64,
+    /// Topologies that are new here.
+    #[prost(uint64, tag = "3")]
+    pub topologies_added: u64,
+    /// Plans that are pinned here and were not replaced.
+    #[prost(uint64, tag = "4")]
+    pub plans_kept: u64,
+    /// Plans that were skipped: their key cannot be computed from the request in the archive, or they belong to another
+    /// tenant.
+    #[prost(uint64, tag = "5")]
+    pub plans_skipped: u64,
+    /// The first 100 skipped plans.
+    #[prost(message, repeated, tag = "6")]
+    pub skipped: ::prost::alloc::vec::Vec<SkippedPlan>,
+}
+/// A plan of an archive that was skipped.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SkippedPlan {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The reason, for people.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Generated client implementations.
+#[cfg(feature = "client")]
+pub mod plans_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Shows and manages cached plans: the shared ones and those of the caller's own tenant (see Planner).
+    #[derive(Debug, Clone)]
+    pub struct PlansClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> PlansClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> PlansClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            PlansClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Describes a cached plan. NOT_FOUND with reason PLAN_UNKNOWN if it does not exist or was evicted.
+        pub async fn get_plan(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetPlanRequest>,
+        ) -> std::result::Result<tonic::Response<super::Plan>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Plans/GetPlan");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Plans", "GetPlan"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists cached plans.
+        pub async fn list_plans(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListPlansRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPlansResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/ListPlans",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Plans", "ListPlans"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns what a cached plan does not say itself: its size, uses and age. Does not count as a use.
+        pub async fn get_plan_summary(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetPlanSummaryRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/GetPlanSummary",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Plans", "GetPlanSummary"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Explains what limits a cached plan, and what is in its files.
+        pub async fn explain_plan(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainPlanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PlanExplanation>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/ExplainPlan",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Plans", "ExplainPlan"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Simulates a cached plan for messages of several sizes; see SimulatePlanRequest. Reads its `OUTPUT_FORMAT_JSON` file:
+        /// FAILED_PRECONDITION with reason SIMULATION_NEEDS_JSON if it has none, and SIMULATION_TOO_LARGE if a simulation would take too
+        /// long. A server computes two such answers at once.
+        pub async fn simulate_plan(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SimulatePlanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SimulatePlanResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/SimulatePlan",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Plans", "SimulatePlan"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sends one file of a cached plan: its description first, then its pieces in order.
+        pub async fn fetch_plan_file(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FetchPlanFileRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::FetchPlanFileEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/FetchPlanFile",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Plans", "FetchPlanFile"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Pins a plan: nothing evicts it.
+        pub async fn pin_plan(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PinPlanRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Plans/PinPlan");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Plans", "PinPlan"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Unpins a plan: it can be evicted again.
+        pub async fn unpin_plan(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UnpinPlanRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/UnpinPlan",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Plans", "UnpinPlan"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes plans from the cache. Pinned plans stay. A removed plan is made again on request.
+        pub async fn evict_plans(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EvictPlansRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EvictPlansResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/EvictPlans",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Plans", "EvictPlans"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sends an archive of plans, with their pins and uses, and of all stored topologies. First comes a summary, then the
+        /// bytes in order, then the digest. Damaged plans are left out.
+        pub async fn export_plans(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExportPlansRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ArchiveEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/ExportPlans",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Plans", "ExportPlans"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Stores the contents of an archive and replaces entries with equal keys; a plan that is pinned here stays as it is.
+        /// The server computes the key of each plan from the request stored with it. If the key differs, the archive is
+        /// refused. If it cannot be computed, or the plan belongs to another tenant, the plan is skipped and listed in
+        /// `skipped`. The server reads and verifies the whole archive before it stores anything: every digest; for every plan,
+        /// that the JSON file has the stated quality and its transfers and bound pass the checks, and that its runtime files
+        /// can be read and proven. A damaged archive is refused as a whole with INVALID_ARGUMENT and reason ARCHIVE_DAMAGED.
+        pub async fn import_plans(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::ImportPlansRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<super::ImportPlansResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Plans/ImportPlans",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Plans", "ImportPlans"));
+            self.inner.client_streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod plans_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with PlansServer.
+    #[async_trait]
+    pub trait Plans: std::marker::Send + std::marker::Sync + 'static {
+        /// Describes a cached plan. NOT_FOUND with reason PLAN_UNKNOWN if it does not exist or was evicted.
+        async fn get_plan(
+            &self,
+            request: tonic::Request<super::GetPlanRequest>,
+        ) -> std::result::Result<tonic::Response<super::Plan>, tonic::Status>;
+        /// Lists cached plans.
+        async fn list_plans(
+            &self,
+            request: tonic::Request<super::ListPlansRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPlansResponse>,
+            tonic::Status,
+        >;
+        /// Returns what a cached plan does not say itself: its size, uses and age. Does not count as a use.
+        async fn get_plan_summary(
+            &self,
+            request: tonic::Request<super::GetPlanSummaryRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status>;
+        /// Explains what limits a cached plan, and what is in its files.
+        async fn explain_plan(
+            &self,
+            request: tonic::Request<super::ExplainPlanRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlanExplanation>, tonic::Status>;
+        /// Simulates a cached plan for messages of several sizes; see SimulatePlanRequest. Reads its `OUTPUT_FORMAT_JSON` file:
+        /// FAILED_PRECONDITION with reason SIMULATION_NEEDS_JSON if it has none, and SIMULATION_TOO_LARGE if a simulation would take too
+        /// long. A server computes two such answers at once.
+        async fn simulate_plan(
+            &self,
+            request: tonic::Request<super::SimulatePlanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SimulatePlanResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the FetchPlanFile method.
+        type FetchPlanFileStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::FetchPlanFileEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Sends one file of a cached plan: its description first, then its pieces in order.
+        async fn fetch_plan_file(
+            &self,
+            request: tonic::Request<super::FetchPlanFileRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::FetchPlanFileStream>,
+            tonic::Status,
+        >;
+        /// Pins a plan: nothing evicts it.
+        async fn pin_plan(
+            &self,
+            request: tonic::Request<super::PinPlanRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status>;
+        /// Unpins a plan: it can be evicted again.
+        async fn unpin_plan(
+            &self,
+            request: tonic::Request<super::UnpinPlanRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlanSummary>, tonic::Status>;
+        /// Removes plans from the cache. Pinned plans stay. A removed plan is made again on request.
+        async fn evict_plans(
+            &self,
+            request: tonic::Request<super::EvictPlansRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EvictPlansResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the ExportPlans method.
+        type ExportPlansStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ArchiveEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Sends an archive of plans, with their pins and uses, and of all stored topologies. First comes a summary, then the
+        /// bytes in order, then the digest. Damaged plans are left out.
+        async fn export_plans(
+            &self,
+            request: tonic::Request<super::ExportPlansRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::ExportPlansStream>,
+            tonic::Status,
+        >;
+        /// Stores the contents of an archive and replaces entries with equal keys; a plan that is pinned here stays as it is.
+        /// The server computes the key of each plan from the request stored with it. If the key differs, the archive is
+        /// refused. If it cannot be computed, or the plan belongs to another tenant, the plan is skipped and listed in
+        /// `skipped`. The server reads and verifies the whole archive before it stores anything: every digest; for every plan,
+        /// that the JSON file has the stated quality and its transfers and bound pass the checks, and that its runtime files
+        /// can be read and proven. A damaged archive is refused as a whole with INVALID_ARGUMENT and reason ARCHIVE_DAMAGED.
+        async fn import_plans(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::ImportPlansRequest>>,
+        ) -> std::result::Result<
+            tonic::Response<super::ImportPlansResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Shows and manages cached plans: the shared ones and those of the caller's own tenant (see Planner).
+    #[derive(Debug)]
+    pub struct PlansServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> PlansServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for PlansServer<T>
+    where
+        T: Plans,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/canopy.v1.Plans/GetPlan" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetPlanSvc<T: Plans>(pub Arc<T>);
+                    impl<T: Plans> tonic::server::UnaryService<super::GetPlanRequest>
+                    for GetPlanSvc<T> {
+                        type Response = super::Plan;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetPlanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::get_plan(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetPlanSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/ListPlans" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListPlansSvc<T: Plans>(pub Arc<T>);
+                    impl<T: Plans> tonic::server::UnaryService<super::ListPlansRequest>
+                    for ListPlansSvc<T> {
+                        type Response = super::ListPlansResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListPlansRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::list_plans(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListPlansSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/GetPlanSummary" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetPlanSummarySvc<T: Plans>(pub Arc<T>);
+                    impl<
+                        T: Plans,
+                    > tonic::server::UnaryService<super::GetPlanSummaryRequest>
+                    for GetPlanSummarySvc<T> {
+                        type Response = super::PlanSummary;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetPlanSummaryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::get_plan_summary(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetPlanSummarySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/ExplainPlan" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainPlanSvc<T: Plans>(pub Arc<T>);
+                    impl<T: Plans> tonic::server::UnaryService<super::ExplainPlanRequest>
+                    for ExplainPlanSvc<T> {
+                        type Response = super::PlanExplanation;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExplainPlanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::explain_plan(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainPlanSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/SimulatePlan" => {
+                    #[allow(non_camel_case_types)]
+                    struct SimulatePlanSvc<T: Plans>(pub Arc<T>);
+                    impl<
+                        T: Plans,
+                    > tonic::server::UnaryService<super::SimulatePlanRequest>
+                    for SimulatePlanSvc<T> {
+                        type Response = super::SimulatePlanResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SimulatePlanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::simulate_plan(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SimulatePlanSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/FetchPlanFile" => {
+                    #[allow(non_camel_case_types)]
+                    struct FetchPlanFileSvc<T: Plans>(pub Arc<T>);
+                    impl<
+                        T: Plans,
+                    > tonic::server::ServerStreamingService<super::FetchPlanFileRequest>
+                    for FetchPlanFileSvc<T> {
+                        type Response = super::FetchPlanFileEvent;
+                        type ResponseStream = T::FetchPlanFileStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FetchPlanFileRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::fetch_plan_file(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FetchPlanFileSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/PinPlan" => {
+                    #[allow(non_camel_case_types)]
+                    struct PinPlanSvc<T: Plans>(pub Arc<T>);
+                    impl<T: Plans> tonic::server::UnaryService<super::PinPlanRequest>
+                    for PinPlanSvc<T> {
+                        type Response = super::PlanSummary;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PinPlanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::pin_plan(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PinPlanSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/UnpinPlan" => {
+                    #[allow(non_camel_case_types)]
+                    struct UnpinPlanSvc<T: Plans>(pub Arc<T>);
+                    impl<T: Plans> tonic::server::UnaryService<super::UnpinPlanRequest>
+                    for UnpinPlanSvc<T> {
+                        type Response = super::PlanSummary;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UnpinPlanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::unpin_plan(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UnpinPlanSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/EvictPlans" => {
+                    #[allow(non_camel_case_types)]
+                    struct EvictPlansSvc<T: Plans>(pub Arc<T>);
+                    impl<T: Plans> tonic::server::UnaryService<super::EvictPlansRequest>
+                    for EvictPlansSvc<T> {
+                        type Response = super::EvictPlansResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EvictPlansRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::evict_plans(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EvictPlansSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/ExportPlans" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExportPlansSvc<T: Plans>(pub Arc<T>);
+                    impl<
+                        T: Plans,
+                    > tonic::server::ServerStreamingService<super::ExportPlansRequest>
+                    for ExportPlansSvc<T> {
+                        type Response = super::ArchiveEvent;
+                        type ResponseStream = T::ExportPlansStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExportPlansRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::export_plans(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExportPlansSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Plans/ImportPlans" => {
+                    #[allow(non_camel_case_types)]
+                    struct ImportPlansSvc<T: Plans>(pub Arc<T>);
+                    impl<
+                        T: Plans,
+                    > tonic::server::ClientStreamingService<super::ImportPlansRequest>
+                    for ImportPlansSvc<T> {
+                        type Response = super::ImportPlansResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::ImportPlansRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Plans>::import_plans(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ImportPlansSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.client_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for PlansServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "canopy.v1.Plans";
+    impl<T> tonic::server::NamedService for PlansServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Forgets refusals.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetRefusalsRequest {
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// What was forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetRefusalsResponse {
+    /// Number of refusals.
+    #[prost(uint64, tag = "1")]
+    pub forgotten: u64,
+}
+/// Asks for the state of the server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetStatusRequest {}
+/// A server's version, capabilities, limits and counters.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ServerStatus {
+    /// Version of canopy.
+    #[prost(string, tag = "1")]
+    pub version: ::prost::alloc::string::String,
+    /// Whether the server is shutting down and refuses new requests.
+    #[prost(bool, tag = "2")]
+    pub draining: bool,
+    /// Time since its start.
+    #[prost(message, optional, tag = "3")]
+    pub uptime: ::core::option::Option<::prost_types::Duration>,
+    /// Names of the algorithms that a request may name.
+    #[prost(string, repeated, tag = "4")]
+    pub algorithms: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// File formats and their runtime profiles.
+    #[prost(message, repeated, tag = "5")]
+    pub formats: ::prost::alloc::vec::Vec<FormatSupport>,
+    /// Its limits.
+    #[prost(message, optional, tag = "6")]
+    pub limits: ::core::option::Option<ServerLimits>,
+    /// Its counters.
+    #[prost(message, optional, tag = "7")]
+    pub counts: ::core::option::Option<ServerCounts>,
+    /// The public key with which it signs archives, `ed25519:…`.
+    #[prost(string, tag = "8")]
+    pub archive_key: ::prost::alloc::string::String,
+    /// All servers that share its database, at most 1,000, this one among them; those that have taken part for longest first.
+    /// Empty without a shared database.
+    #[prost(message, repeated, tag = "9")]
+    pub servers: ::prost::alloc::vec::Vec<SharingServer>,
+}
+/// A server that shares a database with others.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SharingServer {
+    /// Its host and process, `HOST:PID`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Servers of one class make byte-identical plans for equal requests, and do each other's jobs: the planner's class and
+    /// the version.
+    #[prost(string, tag = "2")]
+    pub class: ::prost::alloc::string::String,
+    /// `all`, `api` or `worker`, as its setting `role` says; empty if it does not say.
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    /// How long it has taken part.
+    #[prost(message, optional, tag = "4")]
+    pub age: ::core::option::Option<::prost_types::Duration>,
+    /// How long ago it last said that it is there. After 15 s of silence others do its jobs.
+    #[prost(message, optional, tag = "5")]
+    pub heard_ago: ::core::option::Option<::prost_types::Duration>,
+    /// How many jobs it runs.
+    #[prost(uint64, tag = "6")]
+    pub running: u64,
+    /// Whether it is the server that answers.
+    #[prost(bool, tag = "7")]
+    pub answers: bool,
+}
+/// Asks for the quotas of the caller.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetQuotaRequest {}
+/// A caller, its tenant and their quotas.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuotaStatus {
+    /// The caller's name: of its token, certificate or user.
+    #[prost(string, tag = "1")]
+    pub identity: ::prost::alloc::string::String,
+    /// The tenant that it acts for; empty for none.
+    #[prost(string, tag = "2")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The tenant's share of planning workers, compared with other tenants.
+    #[prost(uint64, tag = "3")]
+    pub weight: u64,
+    /// Limits of the tenant; quotas without a limit are absent.
+    #[prost(message, repeated, tag = "4")]
+    pub of_tenant: ::prost::alloc::vec::Vec<QuotaUse>,
+    /// Limits of the caller alone.
+    #[prost(message, repeated, tag = "5")]
+    pub of_identity: ::prost::alloc::vec::Vec<QuotaUse>,
+}
+/// A limit and its use.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuotaUse {
+    /// `requests_per_second`, `calls`, `request_bytes`, `jobs`, `planning_seconds_per_hour`, `topologies_per_hour`,
+    /// `stored_bytes_per_hour`, `fault_scopes_per_hour` or `leases`.
+    #[prost(string, tag = "1")]
+    pub quota: ::prost::alloc::string::String,
+    /// The limit.
+    #[prost(uint64, tag = "2")]
+    pub limit: u64,
+    /// In use; for limits per second or hour: used, and not yet available again.
+    #[prost(uint64, tag = "3")]
+    pub used: u64,
+}
+/// Asks for a backup of everything.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackUpRequest {}
+/// Asks for a check of everything that is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckStoreRequest {}
+/// What the check of a space found.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CheckStoreEntry {
+    /// `plans`, `topologies`, `jobs`, `requests`, `schedules`, `finds`, `faults`, `leases`, `replans` or `clusters`.
+    #[prost(string, tag = "1")]
+    pub space: ::prost::alloc::string::String,
+    /// Records that are in order, and their bytes.
+    #[prost(uint64, tag = "2")]
+    pub intact: u64,
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+    /// Records that are damaged. The next read of one puts it into quarantine.
+    #[prost(uint64, tag = "4")]
+    pub damaged: u64,
+    /// Records whose summary is missing or wrong, and summaries without a record. The next start puts both right.
+    #[prost(uint64, tag = "5")]
+    pub without_summary: u64,
+    #[prost(uint64, tag = "6")]
+    pub without_record: u64,
+    /// Records in quarantine.
+    #[prost(uint64, tag = "7")]
+    pub quarantined: u64,
+    /// The first 100 of them: keys, and what is wrong.
+    #[prost(message, repeated, tag = "8")]
+    pub problems: ::prost::alloc::vec::Vec<StoreProblem>,
+}
+/// A record that is not in order.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreProblem {
+    /// Its key, 64 hexadecimal digits.
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// What is wrong with it.
+    #[prost(string, tag = "2")]
+    pub problem: ::prost::alloc::string::String,
+}
+/// Asks for the configuration to be read again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadConfigRequest {
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// What was read again.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReloadConfigResponse {
+    /// One entry each.
+    #[prost(message, repeated, tag = "1")]
+    pub parts: ::prost::alloc::vec::Vec<ReloadedConfig>,
+}
+/// A part of the configuration that was read again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadedConfig {
+    /// `configuration`, `access` (rules and tokens) or `tls` (certificates).
+    #[prost(string, tag = "1")]
+    pub what: ::prost::alloc::string::String,
+    /// Why it stays as it was; empty if it is in effect.
+    #[prost(string, tag = "2")]
+    pub error: ::prost::alloc::string::String,
+}
+/// A format of plan files.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FormatSupport {
+    /// The format.
+    #[prost(enumeration = "OutputFormat", tag = "1")]
+    pub format: i32,
+    /// Its runtime profiles; empty if the format has none.
+    #[prost(string, repeated, tag = "2")]
+    pub profiles: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Limits of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ServerLimits {
+    /// Most nodes of a topology, switches included.
+    #[prost(uint64, tag = "1")]
+    pub nodes_max: u64,
+    /// Most links of a topology.
+    #[prost(uint64, tag = "2")]
+    pub links_max: u64,
+    /// Longest topology text in bytes.
+    #[prost(uint64, tag = "3")]
+    pub topology_bytes_max: u64,
+    /// Most waiting jobs.
+    #[prost(uint64, tag = "4")]
+    pub queue_length_max: u64,
+    /// Most bytes of requests held by unfinished jobs.
+    #[prost(uint64, tag = "5")]
+    pub queue_bytes_max: u64,
+    /// Planning threads.
+    #[prost(uint32, tag = "6")]
+    pub workers: u32,
+    /// Deadline of calls without one.
+    #[prost(message, optional, tag = "7")]
+    pub default_deadline: ::core::option::Option<::prost_types::Duration>,
+    /// Longest deadline.
+    #[prost(message, optional, tag = "8")]
+    pub max_deadline: ::core::option::Option<::prost_types::Duration>,
+}
+/// Counters since the start of the server, and what it holds now.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ServerCounts {
+    /// Plans in the cache.
+    #[prost(uint64, tag = "1")]
+    pub plans: u64,
+    /// Number of pinned plans among them.
+    #[prost(uint64, tag = "2")]
+    pub pinned_plans: u64,
+    /// Their size in bytes.
+    #[prost(uint64, tag = "3")]
+    pub plan_bytes: u64,
+    /// Syntheses started.
+    #[prost(uint64, tag = "4")]
+    pub syntheses: u64,
+    /// Damaged records found and quarantined.
+    #[prost(uint64, tag = "5")]
+    pub corruptions: u64,
+    /// Waiting jobs.
+    #[prost(uint64, tag = "6")]
+    pub waiting: u64,
+    /// Running jobs.
+    #[prost(uint64, tag = "7")]
+    pub running: u64,
+    /// Stored topologies.
+    #[prost(uint64, tag = "8")]
+    pub topologies: u64,
+    /// Their size in bytes.
+    #[prost(uint64, tag = "9")]
+    pub topology_bytes: u64,
+    /// Remembered refusals: requests known to have no plan.
+    #[prost(uint64, tag = "10")]
+    pub refusals: u64,
+    /// Requests refused from the remembered refusals.
+    #[prost(uint64, tag = "11")]
+    pub refusals_served: u64,
+    /// Schedules kept for other networks of the same shape.
+    #[prost(uint64, tag = "12")]
+    pub schedules: u64,
+    /// Their size in bytes.
+    #[prost(uint64, tag = "13")]
+    pub schedule_bytes: u64,
+}
+/// Asks for the jobs of the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetQueueRequest {}
+/// The running and waiting jobs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QueueStatus {
+    /// Waiting jobs.
+    #[prost(uint64, tag = "1")]
+    pub waiting: u64,
+    /// Most waiting jobs.
+    #[prost(uint64, tag = "2")]
+    pub length_max: u64,
+    /// Bytes of requests held by unfinished jobs.
+    #[prost(uint64, tag = "3")]
+    pub held_bytes: u64,
+    /// Most bytes they may hold.
+    #[prost(uint64, tag = "4")]
+    pub held_bytes_max: u64,
+    /// Every priority, highest first.
+    #[prost(message, repeated, tag = "5")]
+    pub priorities: ::prost::alloc::vec::Vec<PriorityStatus>,
+    /// Unfinished jobs: running ones first, then waiting ones in the order they will run; the first 1000.
+    #[prost(message, repeated, tag = "6")]
+    pub operations: ::prost::alloc::vec::Vec<Operation>,
+}
+/// The jobs of one priority.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PriorityStatus {
+    /// The priority.
+    #[prost(enumeration = "Priority", tag = "1")]
+    pub priority: i32,
+    /// Waiting jobs.
+    #[prost(uint64, tag = "2")]
+    pub waiting: u64,
+    /// Running jobs.
+    #[prost(uint64, tag = "3")]
+    pub running: u64,
+}
+/// Shuts the server down.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DrainRequest {
+    /// UUID of this request, or empty. A repeat that reaches the server's successor does not shut that one down.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// The server is shutting down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DrainResponse {
+    /// Unfinished jobs when the drain began.
+    #[prost(uint64, tag = "1")]
+    pub unfinished: u64,
+}
+/// Asks for the settings.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetConfigRequest {}
+/// The settings of a server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetConfigResponse {
+    /// Every setting that has a value, as a configuration file (TOML). Secrets are in files of their own, which it names.
+    #[prost(string, tag = "1")]
+    pub toml: ::prost::alloc::string::String,
+    /// The log filter in effect, which ReloadConfig and SetLogFilter change.
+    #[prost(string, tag = "2")]
+    pub log_filter: ::prost::alloc::string::String,
+    /// Settings that a start would read otherwise now: their files or variables have changed.
+    #[prost(string, repeated, tag = "3")]
+    pub pending: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why no start would succeed now; empty if one would.
+    #[prost(string, tag = "4")]
+    pub pending_error: ::prost::alloc::string::String,
+}
+/// Asks for another log filter.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetLogFilterRequest {
+    /// A level such as `debug`, or targets with levels such as `info,canopy_server::jobs=debug`. Must be given.
+    #[prost(string, tag = "1")]
+    pub filter: ::prost::alloc::string::String,
+    /// How long it is in effect, > 0; the configured filter returns afterwards. Unset: until it is changed.
+    #[prost(message, optional, tag = "2")]
+    pub lasts: ::core::option::Option<::prost_types::Duration>,
+    /// UUID of this request, or empty.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// What the log filter was.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetLogFilterResponse {
+    /// The filter in effect before.
+    #[prost(string, tag = "1")]
+    pub before: ::prost::alloc::string::String,
+}
+/// Which metrics to return.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetMetricsRequest {
+    /// What their names begin with, such as `canopy_rpc_`; empty: all.
+    #[prost(string, repeated, tag = "1")]
+    pub prefixes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Metrics.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetMetricsResponse {
+    /// Lines in the text format of Prometheus; empty if the server keeps no metrics.
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+}
+/// Generated client implementations.
+#[cfg(feature = "client")]
+pub mod server_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Shows the server's state, and changes it for operators.
+    #[derive(Debug, Clone)]
+    pub struct ServerClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ServerClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ServerClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ServerClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Returns the server's version, capabilities, limits and counters.
+        pub async fn get_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetStatusRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServerStatus>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/GetStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Server", "GetStatus"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The caller's name and tenant, their quotas and the use of them.
+        pub async fn get_quota(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetQuotaRequest>,
+        ) -> std::result::Result<tonic::Response<super::QuotaStatus>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/GetQuota",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Server", "GetQuota"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The running and waiting jobs.
+        pub async fn get_queue(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetQueueRequest>,
+        ) -> std::result::Result<tonic::Response<super::QueueStatus>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/GetQueue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Server", "GetQueue"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns metrics in the text format of Prometheus, as `/metrics` of the admin port does.
+        pub async fn get_metrics(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetMetricsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetMetricsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/GetMetrics",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Server", "GetMetrics"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns the settings that are in effect, as a configuration file, and which of them a start would read otherwise now.
+        /// FAILED_PRECONDITION with reason NO_CONFIGURATION for a server inside another program.
+        pub async fn get_config(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetConfigRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetConfigResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/GetConfig",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Server", "GetConfig"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads the configuration, the rules of access and the certificates again, as SIGHUP does. Of the configuration, only
+        /// the log filter changes while the server runs. A part that cannot be used stays as it was, and its `error` says why.
+        pub async fn reload_config(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReloadConfigRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReloadConfigResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/ReloadConfig",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Server", "ReloadConfig"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes which lines are logged, until the next ReloadConfig or SIGHUP, for a while, or until the server ends.
+        pub async fn set_log_filter(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetLogFilterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetLogFilterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/SetLogFilter",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Server", "SetLogFilter"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Forgets which requests have no plan. A refusal that follows from the request alone (INVALID_ARGUMENT or
+        /// FAILED_PRECONDITION of a search) is repeated without a search for some time (`negative_ttl`); its ErrorInfo then
+        /// has `cache`=`negative` and `age_s`. Deadlines, cancelled jobs, exhausted resources and faults are never remembered.
+        pub async fn forget_refusals(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ForgetRefusalsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetRefusalsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/ForgetRefusals",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Server", "ForgetRefusals"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads and verifies everything that is stored while the server runs, and changes nothing. Sends an entry for each
+        /// space as soon as it is checked.
+        pub async fn check_store(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckStoreRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::CheckStoreEntry>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Server/CheckStore",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Server", "CheckStore"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Writes everything that a successor needs into one archive while the server runs: plans with their pins and uses,
+        /// topologies, clusters, leases, faults, and what became of leases. They fit together: every lease has its events, and
+        /// every event the faults that caused it, as of one moment after the call arrived. `canopyd restore` reads it. Answers
+        /// without a deadline as long as the reader takes pieces.
+        pub async fn back_up(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackUpRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ArchiveEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Server/BackUp");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Server", "BackUp"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Shuts the server down in order, as SIGTERM does. New requests are refused with UNAVAILABLE and reason DRAINING;
+        /// running ones have until the drain time-out. Answers at once. A service manager may restart the server. Refused with
+        /// PERMISSION_DENIED and reason DRAIN_NOT_PERMITTED unless the call comes over the Unix socket, or from this host if
+        /// `allow_loopback_drain` is set.
+        pub async fn drain(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::DrainResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Server/Drain");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Server", "Drain"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod server_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ServerServer.
+    #[async_trait]
+    pub trait Server: std::marker::Send + std::marker::Sync + 'static {
+        /// Returns the server's version, capabilities, limits and counters.
+        async fn get_status(
+            &self,
+            request: tonic::Request<super::GetStatusRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServerStatus>, tonic::Status>;
+        /// The caller's name and tenant, their quotas and the use of them.
+        async fn get_quota(
+            &self,
+            request: tonic::Request<super::GetQuotaRequest>,
+        ) -> std::result::Result<tonic::Response<super::QuotaStatus>, tonic::Status>;
+        /// The running and waiting jobs.
+        async fn get_queue(
+            &self,
+            request: tonic::Request<super::GetQueueRequest>,
+        ) -> std::result::Result<tonic::Response<super::QueueStatus>, tonic::Status>;
+        /// Returns metrics in the text format of Prometheus, as `/metrics` of the admin port does.
+        async fn get_metrics(
+            &self,
+            request: tonic::Request<super::GetMetricsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetMetricsResponse>,
+            tonic::Status,
+        >;
+        /// Returns the settings that are in effect, as a configuration file, and which of them a start would read otherwise now.
+        /// FAILED_PRECONDITION with reason NO_CONFIGURATION for a server inside another program.
+        async fn get_config(
+            &self,
+            request: tonic::Request<super::GetConfigRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetConfigResponse>,
+            tonic::Status,
+        >;
+        /// Reads the configuration, the rules of access and the certificates again, as SIGHUP does. Of the configuration, only
+        /// the log filter changes while the server runs. A part that cannot be used stays as it was, and its `error` says why.
+        async fn reload_config(
+            &self,
+            request: tonic::Request<super::ReloadConfigRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReloadConfigResponse>,
+            tonic::Status,
+        >;
+        /// Changes which lines are logged, until the next ReloadConfig or SIGHUP, for a while, or until the server ends.
+        async fn set_log_filter(
+            &self,
+            request: tonic::Request<super::SetLogFilterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetLogFilterResponse>,
+            tonic::Status,
+        >;
+        /// Forgets which requests have no plan. A refusal that follows from the request alone (INVALID_ARGUMENT or
+        /// FAILED_PRECONDITION of a search) is repeated without a search for some time (`negative_ttl`); its ErrorInfo then
+        /// has `cache`=`negative` and `age_s`. Deadlines, cancelled jobs, exhausted resources and faults are never remembered.
+        async fn forget_refusals(
+            &self,
+            request: tonic::Request<super::ForgetRefusalsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetRefusalsResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the CheckStore method.
+        type CheckStoreStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::CheckStoreEntry, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Reads and verifies everything that is stored while the server runs, and changes nothing. Sends an entry for each
+        /// space as soon as it is checked.
+        async fn check_store(
+            &self,
+            request: tonic::Request<super::CheckStoreRequest>,
+        ) -> std::result::Result<tonic::Response<Self::CheckStoreStream>, tonic::Status>;
+        /// Server streaming response type for the BackUp method.
+        type BackUpStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ArchiveEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Writes everything that a successor needs into one archive while the server runs: plans with their pins and uses,
+        /// topologies, clusters, leases, faults, and what became of leases. They fit together: every lease has its events, and
+        /// every event the faults that caused it, as of one moment after the call arrived. `canopyd restore` reads it. Answers
+        /// without a deadline as long as the reader takes pieces.
+        async fn back_up(
+            &self,
+            request: tonic::Request<super::BackUpRequest>,
+        ) -> std::result::Result<tonic::Response<Self::BackUpStream>, tonic::Status>;
+        /// Shuts the server down in order, as SIGTERM does. New requests are refused with UNAVAILABLE and reason DRAINING;
+        /// running ones have until the drain time-out. Answers at once. A service manager may restart the server. Refused with
+        /// PERMISSION_DENIED and reason DRAIN_NOT_PERMITTED unless the call comes over the Unix socket, or from this host if
+        /// `allow_loopback_drain` is set.
+        async fn drain(
+            &self,
+            request: tonic::Request<super::DrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::DrainResponse>, tonic::Status>;
+    }
+    /// Shows the server's state, and changes it for operators.
+    #[derive(Debug)]
+    pub struct ServerServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ServerServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ServerServer<T>
+    where
+        T: Server,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/canopy.v1.Server/GetStatus" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetStatusSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::GetStatusRequest>
+                    for GetStatusSvc<T> {
+                        type Response = super::ServerStatus;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetStatusRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::get_status(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetStatusSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/GetQuota" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetQuotaSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::GetQuotaRequest>
+                    for GetQuotaSvc<T> {
+                        type Response = super::QuotaStatus;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetQuotaRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::get_quota(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetQuotaSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/GetQueue" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetQueueSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::GetQueueRequest>
+                    for GetQueueSvc<T> {
+                        type Response = super::QueueStatus;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::get_queue(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetQueueSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/GetMetrics" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetMetricsSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::GetMetricsRequest>
+                    for GetMetricsSvc<T> {
+                        type Response = super::GetMetricsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetMetricsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::get_metrics(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetMetricsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/GetConfig" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetConfigSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::GetConfigRequest>
+                    for GetConfigSvc<T> {
+                        type Response = super::GetConfigResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetConfigRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::get_config(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetConfigSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/ReloadConfig" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReloadConfigSvc<T: Server>(pub Arc<T>);
+                    impl<
+                        T: Server,
+                    > tonic::server::UnaryService<super::ReloadConfigRequest>
+                    for ReloadConfigSvc<T> {
+                        type Response = super::ReloadConfigResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReloadConfigRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::reload_config(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReloadConfigSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/SetLogFilter" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetLogFilterSvc<T: Server>(pub Arc<T>);
+                    impl<
+                        T: Server,
+                    > tonic::server::UnaryService<super::SetLogFilterRequest>
+                    for SetLogFilterSvc<T> {
+                        type Response = super::SetLogFilterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetLogFilterRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::set_log_filter(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetLogFilterSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/ForgetRefusals" => {
+                    #[allow(non_camel_case_types)]
+                    struct ForgetRefusalsSvc<T: Server>(pub Arc<T>);
+                    impl<
+                        T: Server,
+                    > tonic::server::UnaryService<super::ForgetRefusalsRequest>
+                    for ForgetRefusalsSvc<T> {
+                        type Response = super::ForgetRefusalsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ForgetRefusalsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::forget_refusals(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ForgetRefusalsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/CheckStore" => {
+                    #[allow(non_camel_case_types)]
+                    struct CheckStoreSvc<T: Server>(pub Arc<T>);
+                    impl<
+                        T: Server,
+                    > tonic::server::ServerStreamingService<super::CheckStoreRequest>
+                    for CheckStoreSvc<T> {
+                        type Response = super::CheckStoreEntry;
+                        type ResponseStream = T::CheckStoreStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CheckStoreRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::check_store(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CheckStoreSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/BackUp" => {
+                    #[allow(non_camel_case_types)]
+                    struct BackUpSvc<T: Server>(pub Arc<T>);
+                    impl<
+                        T: Server,
+                    > tonic::server::ServerStreamingService<super::BackUpRequest>
+                    for BackUpSvc<T> {
+                        type Response = super::ArchiveEvent;
+                        type ResponseStream = T::BackUpStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BackUpRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::back_up(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BackUpSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Server/Drain" => {
+                    #[allow(non_camel_case_types)]
+                    struct DrainSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::DrainRequest>
+                    for DrainSvc<T> {
+                        type Response = super::DrainResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DrainRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::drain(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DrainSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ServerServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "canopy.v1.Server";
+    impl<T> tonic::server::NamedService for ServerServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

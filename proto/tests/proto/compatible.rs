@@ -170,7 +170,7 @@ fn every_kind_of_break_is_noticed() {
     check("retyped field", |set| {
         field(set, "Warning", "text").set_type(prost_types::field_descriptor_proto::Type::Bytes)
     });
-    check("other message", |set| field(set, "PlanReply", "plan").type_name = Some(".canopy.v1.Quality".to_owned()));
+    check("other message", |set| field(set, "PlanResponse", "plan").type_name = Some(".canopy.v1.Quality".to_owned()));
     check("now repeated", |set| {
         field(set, "Warning", "text").set_label(prost_types::field_descriptor_proto::Label::Repeated);
     });

@@ -9,24 +9,20 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 17] = [
-    "canopy/v1/admin.proto",
-    "canopy/v1/clusters.proto",
+const SOURCES: [&str; 13] = [
+    "canopy/v1/analysis.proto",
     "canopy/v1/faults.proto",
-    "canopy/v1/find.proto",
     "canopy/v1/groups.proto",
     "canopy/v1/leases.proto",
     "canopy/v1/moving.proto",
-    "canopy/v1/operation.proto",
-    "canopy/v1/order.proto",
-    "canopy/v1/paths.proto",
+    "canopy/v1/networks.proto",
+    "canopy/v1/operations.proto",
     "canopy/v1/plan.proto",
     "canopy/v1/planner.proto",
-    "canopy/v1/reply.proto",
-    "canopy/v1/simulate.proto",
-    "canopy/v1/topologies.proto",
+    "canopy/v1/plans.proto",
+    "canopy/v1/response.proto",
+    "canopy/v1/server.proto",
     "canopy/v1/topology.proto",
-    "canopy/v1/what_if.proto",
 ];
 
 /// Traces and health events of other projects: not part of the interface, so not in its descriptors either.

@@ -2,4 +2,5 @@
 
 mod compatible;
 mod generated;
+mod style;
 mod wire;

@@ -186,7 +186,7 @@ impl Resynthesis {
         let puncture = delivery.puncture.as_deref();
         let ranks = self.lease.terms.items.get(self.item as usize).map_or(0, |item| item.ranks);
         let survivors = puncture.map(|puncture| puncture.survivor_numbers()).unwrap_or_default();
-        let new_plan = delivery.plan.plan.id.clone();
+        let new_plan = delivery.plan.plan.name.clone();
         let elapsed = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
         let event = Superseded {
             old_plan: String::new(),
@@ -266,14 +266,14 @@ impl Resynthesis {
             true => None,
             false => self.links_of(shared, order, delivery).await,
         };
-        let plan = delivery.plan.plan.id.clone();
+        let plan = delivery.plan.plan.name.clone();
         shared.state.lock().held_plans.entry(self.held_plan()).or_default().links = links.map(|links| (plan, links));
     }
 
     /// The links of the topology that a plan is on. Many leases may have the same.
     async fn links_of(&self, shared: &Arc<Shared>, order: &Order, delivery: &Delivery) -> Option<Arc<LinkSet>> {
         let base = self.lease.base()?;
-        let key = (base, delivery.plan.plan.id.clone());
+        let key = (base, delivery.plan.plan.name.clone());
         let known = shared.state.lock().links.get(&key).map(Arc::clone);
         if known.is_some() {
             return known;

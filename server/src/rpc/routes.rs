@@ -4,14 +4,14 @@ use std::error::Error;
 use std::sync::Arc;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
-use canopy_proto::v1::clusters_server::ClustersServer;
+use canopy_proto::v1::analysis_server::AnalysisServer;
 use canopy_proto::v1::faults_server::FaultsServer;
 use canopy_proto::v1::leases_server::LeasesServer;
+use canopy_proto::v1::networks_server::NetworksServer;
 use canopy_proto::v1::operations_server::OperationsServer;
-use canopy_proto::v1::plan_admin_server::PlanAdminServer;
 use canopy_proto::v1::planner_server::PlannerServer;
-use canopy_proto::v1::server_admin_server::ServerAdminServer;
-use canopy_proto::v1::topologies_server::TopologiesServer;
+use canopy_proto::v1::plans_server::PlansServer;
+use canopy_proto::v1::server_server::ServerServer;
 use tonic::server::NamedService as _;
 use tonic::service::Routes;
 
@@ -26,15 +26,15 @@ use crate::rpc::layers::answered::Answered;
 use crate::rpc::layers::gate::Gate;
 use crate::rpc::layers::oversize::oversize;
 use crate::rpc::layers::record::Methods;
+use crate::rpc::services::analysis::AnalysisService;
 use crate::rpc::services::archives::{Archives, PlanSpace};
-use crate::rpc::services::clusters::ClustersService;
 use crate::rpc::services::faults::FaultsService;
 use crate::rpc::services::leases::LeasesService;
+use crate::rpc::services::networks::{Clusters, NetworksService, Topologies};
 use crate::rpc::services::operations::OperationsService;
-use crate::rpc::services::plan_admin::PlanAdminService;
 use crate::rpc::services::planner::PlannerService;
-use crate::rpc::services::server_admin::ServerAdminService;
-use crate::rpc::services::topologies::TopologiesService;
+use crate::rpc::services::plans::PlansService;
+use crate::rpc::services::server::ServerService;
 use crate::rpc::shared::admission::Admission;
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::deadline::DeadlinePolicy;
@@ -55,16 +55,15 @@ const OPERATORS_BYTES_MAX: usize = 1 << 20;
 /// Services that begin something, by name: a drain refuses their calls, waits for those inside, and health says so.
 pub(crate) const GATED: [&str; 6] = [
     PlannerServer::<PlannerService>::NAME,
+    AnalysisServer::<AnalysisService>::NAME,
+    PlansServer::<PlansService>::NAME,
+    NetworksServer::<NetworksService>::NAME,
     FaultsServer::<FaultsService>::NAME,
     LeasesServer::<LeasesService>::NAME,
-    PlanAdminServer::<PlanAdminService>::NAME,
-    TopologiesServer::<TopologiesService>::NAME,
-    ClustersServer::<ClustersService>::NAME,
 ];
 
 /// Services that only watch and end, by name: those who follow the drain of a server need them.
-pub(crate) const OPEN: [&str; 2] =
-    [OperationsServer::<OperationsService>::NAME, ServerAdminServer::<ServerAdminService>::NAME];
+pub(crate) const OPEN: [&str; 2] = [OperationsServer::<OperationsService>::NAME, ServerServer::<ServerService>::NAME];
 
 /// Calls about topologies that read them at once; the others wait.
 const TOPOLOGIES_AT_ONCE: usize = 2;
@@ -126,7 +125,6 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let deadlines = deadlines(options);
-    let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
     let pool = CallPool::new(&shared.jobs, shared.receipts.clone(), deadlines);
     let pool = match shared.others.clone() {
         Some(others) => {
@@ -151,45 +149,37 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
             replanner: shared.replanner.clone(),
         },
     };
-    let planner =
-        PlannerServer::new(PlannerService::new(admission, &shared.drain)).max_decoding_message_size(message_bytes_max);
-    let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
-    let planner = around(Gate(shared.drain.clone()), planner);
     let key = Arc::new(ArchiveKey::of(&options.data_dir)?);
-    let routes = operators(Routes::new(planner), (options, &key), shared, pool, message_bytes_max);
+    let routes = services(options, &key, shared, admission);
     if !options.has_reflection {
         return Ok(routes);
     }
     Ok(routes.add_service(reflection().build_v1()?).add_service(reflection().build_v1alpha()?))
 }
 
-/// Adds the operators' services.
-fn operators(
-    routes: Routes,
-    (options, key): (&Options, &Arc<ArchiveKey>),
-    shared: Shared,
-    pool: CallPool,
-    message_bytes_max: usize,
-) -> Routes {
+/// The services of `canopy.v1`.
+fn services(options: &Options, key: &Arc<ArchiveKey>, shared: Shared, admission: Admission) -> Routes {
     let Shared { jobs, drain, plans, networks, finds, replanner, reloads, clusters, spaces, .. } = shared;
     let deadlines = deadlines(options);
+    let pool = admission.pool.clone();
     let urgent = pool.apart(URGENT_AT_ONCE);
+    let reading = pool.apart(TOPOLOGIES_AT_ONCE);
     let operations = OperationsService::new(Arc::clone(&jobs), urgent.clone(), deadlines);
-    let faults = FaultsService::new(
-        pool.apart(FAULTS_AT_ONCE),
-        (replanner.clone(), networks.clone()),
-        drain.clone(),
-        options.limits,
-    );
+    let faults = FaultsService::new(pool.apart(FAULTS_AT_ONCE), replanner.clone(), networks.clone(), options.limits);
     let parts = (jobs.queue.clone(), Arc::clone(&jobs.planner), networks.clone());
     let of_server = (networks.topologies.clone(), replanner.leases().clone());
     let of_archives = (networks.topologies.clone(), clusters, replanner.clone());
     let archives = Archives::new(pool.clone(), of_archives, plans, (&jobs.planner, options, key));
-    let leases =
-        LeasesService::new(pool.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
-    let topologies_pool = pool.apart(TOPOLOGIES_AT_ONCE);
-    let plans = PlanAdminService::new(pool, archives.clone(), &jobs);
-    let server = ServerAdminService::new(
+    let leases = LeasesService::new(
+        pool.apart(LEASES_AT_ONCE),
+        replanner,
+        drain.clone(),
+        parts,
+        &options.isolated_tenants,
+        options.limits,
+    );
+    let plans = PlansService::new(pool, archives.clone(), Arc::clone(&jobs.planner), options.limits);
+    let server = ServerService::new(
         jobs,
         urgent,
         of_server,
@@ -197,26 +187,32 @@ fn operators(
         (archives, spaces),
         (options, key.name()),
     );
-    let clusters = ClustersService::new(topologies_pool.clone(), networks.clusters.clone(), options.limits);
-    let topologies = TopologiesService::new(topologies_pool, networks, finds, options.limits);
-    let limit = Answered(oversize(OPERATORS_BYTES_MAX));
+    let analysis = AnalysisService::new(admission.clone(), reading.clone(), finds);
+    let networks = NetworksService {
+        clusters: Clusters::new(reading.clone(), networks.clusters.clone(), options.limits),
+        topologies: Topologies::new(reading, networks, options.limits),
+    };
+    let planner = PlannerService::new(admission, &drain);
+    let bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
+    let planner = PlannerServer::new(planner).max_decoding_message_size(bytes_max);
+    let analysis = AnalysisServer::new(analysis).max_decoding_message_size(bytes_max);
+    let networks = NetworksServer::new(networks).max_decoding_message_size(bytes_max);
+    let faults = FaultsServer::new(faults).max_decoding_message_size(bytes_max);
+    let leases = LeasesServer::new(leases).max_decoding_message_size(bytes_max);
+    let plans = PlansServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
-    let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
-    let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
-    let clusters = ClustersServer::new(clusters).max_decoding_message_size(message_bytes_max);
-    let topologies = TopologiesServer::new(topologies).max_decoding_message_size(message_bytes_max);
-    let faults = FaultsServer::new(faults).max_decoding_message_size(message_bytes_max);
-    let leases = LeasesServer::new(leases).max_decoding_message_size(message_bytes_max);
-    let large = Answered(oversize(message_bytes_max));
+    let server = ServerServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let large = Answered(oversize(bytes_max));
+    let small = Answered(oversize(OPERATORS_BYTES_MAX));
     let gate = Gate(drain);
-    routes
+    Routes::new(around(gate.clone(), around(large.clone(), around(Answered(in_parts), planner))))
+        .add_service(around(gate.clone(), around(large.clone(), analysis)))
+        .add_service(around(gate.clone(), around(large.clone(), networks)))
         .add_service(around(gate.clone(), around(large.clone(), faults)))
-        .add_service(around(gate.clone(), around(large.clone(), leases)))
-        .add_service(around(limit.clone(), operations))
-        .add_service(around(limit.clone(), server))
-        .add_service(around(gate.clone(), around(limit, plans)))
-        .add_service(around(gate.clone(), around(large.clone(), clusters)))
-        .add_service(around(gate, around(large, topologies)))
+        .add_service(around(gate.clone(), around(large, leases)))
+        .add_service(around(gate, around(small.clone(), around(Answered(in_parts), plans))))
+        .add_service(around(small.clone(), operations))
+        .add_service(around(small, server))
 }
 
 /// Every method served, for the names in metrics.

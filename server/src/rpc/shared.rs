@@ -15,6 +15,7 @@ pub(crate) mod judge;
 pub(crate) mod known_faults;
 pub(crate) mod learning;
 pub(crate) mod listing;
+pub(crate) mod outgoing;
 pub(crate) mod parts;
 pub(crate) mod plan_summaries;
 pub(crate) mod rank_map;

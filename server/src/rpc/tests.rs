@@ -148,7 +148,7 @@ fn a_document_and_an_inline_topology_give_the_plan_of_the_same_network() {
     };
     let inline = TopologyInput::Inline(
         wire::draft(v1::Topology {
-            name: String::new(),
+            display_name: String::new(),
             nodes: vec![node("a"), node("b")],
             links: vec![link("a", "b"), link("b", "a")],
         })
@@ -191,7 +191,7 @@ fn networks_without_boxes_are_planned_with_those_of_their_family() {
         let nodes = (0_u32..).zip(topology.nodes().iter().map(AsRef::as_ref)).map(node).collect();
         TopologyInput::Inline(
             wire::draft(v1::Topology {
-                name: String::new(),
+                display_name: String::new(),
                 nodes,
                 links: topology.links().iter().map(link).collect(),
             })
@@ -218,7 +218,8 @@ fn networks_without_boxes_are_planned_with_those_of_their_family() {
 fn check_inline_refused(field: &str, change: impl FnOnce(&mut v1::Topology)) {
     let node = |id: &str| v1::Node { id: id.to_owned(), kind: v1::NodeKind::Compute.into(), ..v1::Node::default() };
     let link = v1::Link { from: "a".to_owned(), to: "b".to_owned(), bandwidth: 1, latency_ns: 0 };
-    let mut topology = v1::Topology { name: String::new(), nodes: vec![node("a"), node("b")], links: vec![link] };
+    let mut topology =
+        v1::Topology { display_name: String::new(), nodes: vec![node("a"), node("b")], links: vec![link] };
     change(&mut topology);
     let found = match wire::draft(topology) {
         Err(error) => Some(error.field()),

@@ -33,9 +33,12 @@ impl Bare {
 
     /// A client of the planner at this address.
     pub(crate) async fn planner(address: SocketAddr) -> PlannerClient<Self> {
-        let origin: Uri = format!("http://{address}").parse().unwrap();
-        PlannerClient::with_origin(Self::connect(address).await, origin).max_decoding_message_size(64 << 20)
+        PlannerClient::with_origin(Self::connect(address).await, origin(address)).max_decoding_message_size(64 << 20)
     }
+}
+
+pub(crate) fn origin(address: SocketAddr) -> Uri {
+    format!("http://{address}").parse().unwrap()
 }
 
 impl tower::Service<Request<Body>> for Bare {

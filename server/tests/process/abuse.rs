@@ -87,7 +87,7 @@ async fn p99(process: &Process) -> Duration {
                     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
                     assert_eq!(answer.status(), ServingStatus::Serving);
                 } else {
-                    client.lookup_plan(request("ring:8")).await.unwrap();
+                    client.look_up_plan(request("ring:8")).await.unwrap();
                 }
                 let elapsed = started.elapsed();
                 times.push(elapsed.saturating_sub(waited().saturating_sub(waited_before)));
@@ -250,7 +250,7 @@ async fn readers_that_take_nothing_hold_back_nobody_else() {
     for _ in 0..50 {
         let mut client = process.client().await;
         // Taken, and never read from.
-        readers.push((client.plan_stream(large()).await.unwrap(), client));
+        readers.push((client.stream_plan(large()).await.unwrap(), client));
     }
     check_unharmed(&process, "slow readers").await;
     drop(readers);
@@ -333,7 +333,7 @@ async fn thousands_of_silent_connections_keep_nobody_out() {
                 assert!(process.page("/healthz").await.starts_with("HTTP/1.0 200"));
                 pages.push(started.elapsed().saturating_sub(waited().saturating_sub(before)));
                 let (started, before) = (Instant::now(), waited());
-                process.client().await.lookup_plan(request("ring:8")).await.unwrap();
+                process.client().await.look_up_plan(request("ring:8")).await.unwrap();
                 calls.push(started.elapsed().saturating_sub(waited().saturating_sub(before)));
             }
         }
@@ -427,7 +427,7 @@ async fn a_cached_plan_is_in_memory_once_however_many_ask_for_it() {
     let endpoint = endpoint.initial_connection_window_size(1 << 30);
     let connect = async || PlannerClient::new(endpoint.connect().await.unwrap());
     let mut client = connect().await;
-    let stream = async |client: &mut PlannerClient<Channel>| client.plan_stream(asked()).await.unwrap().into_inner();
+    let stream = async |client: &mut PlannerClient<Channel>| client.stream_plan(asked()).await.unwrap().into_inner();
     let mut answer_bytes = 0;
     // The second one finds it in the cache, and has it encoded.
     for _ in 0..2 {

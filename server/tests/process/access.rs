@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
-use canopy_proto::v1::WatchReplansRequest;
-use canopy_proto::v1::faults_client::FaultsClient;
+use canopy_proto::v1::WatchLeasesRequest;
+use canopy_proto::v1::leases_client::LeasesClient;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tokio::time::timeout;
@@ -31,14 +31,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What the standard roles may call: v(iewer), p(lanner), f(ault-reporter), o(perator), a(dmin). Written down once more,
 /// so that a slip in the server's own table shows.
 const EXPECTED: &[(&str, &str)] = &[
-    ("Clusters/DeleteCluster", "oa"),
-    ("Clusters/GetCluster", "vpoa"),
-    ("Clusters/ListClusters", "vpoa"),
-    ("Clusters/PutCluster", "oa"),
+    ("Networks/DeleteCluster", "oa"),
+    ("Networks/GetCluster", "vpoa"),
+    ("Networks/ListClusters", "vpoa"),
+    ("Networks/PutCluster", "oa"),
     ("Faults/ClearFaults", "foa"),
     ("Faults/ListFaults", "vpfoa"),
     ("Faults/ReportFaults", "foa"),
-    ("Faults/WatchReplans", "vpoa"),
+    ("Leases/WatchLeases", "vpoa"),
     ("Leases/AcquireLease", "poa"),
     ("Leases/GetLease", "vpoa"),
     ("Leases/ListLeases", "vpoa"),
@@ -48,56 +48,56 @@ const EXPECTED: &[(&str, &str)] = &[
     ("Operations/GetOperation", "vpoa"),
     ("Operations/ListOperations", "vpoa"),
     ("Operations/WaitOperation", "vpoa"),
-    ("PlanAdmin/EvictPlans", "oa"),
-    ("PlanAdmin/ExportPlans", "oa"),
-    ("PlanAdmin/ForgetRefusals", "oa"),
-    ("PlanAdmin/GetPlanSummary", "vpoa"),
-    ("PlanAdmin/ImportPlans", "a"),
-    ("PlanAdmin/ListPlans", "vpoa"),
-    ("PlanAdmin/PinPlan", "oa"),
-    ("PlanAdmin/UnpinPlan", "oa"),
-    ("Planner/Bound", "poa"),
-    ("Planner/ExplainPlan", "vpoa"),
-    ("Planner/FetchArtifact", "vpoa"),
+    ("Plans/EvictPlans", "oa"),
+    ("Plans/ExportPlans", "oa"),
+    ("Server/ForgetRefusals", "oa"),
+    ("Plans/GetPlanSummary", "vpoa"),
+    ("Plans/ImportPlans", "a"),
+    ("Plans/ListPlans", "vpoa"),
+    ("Plans/PinPlan", "oa"),
+    ("Plans/UnpinPlan", "oa"),
+    ("Analysis/ComputeBound", "poa"),
+    ("Plans/ExplainPlan", "vpoa"),
+    ("Plans/FetchPlanFile", "vpoa"),
     ("Planner/FollowGroups", "poa"),
-    ("Planner/GetPlan", "vpoa"),
-    ("Planner/LookupPlan", "vpoa"),
-    ("Planner/OrderMachines", "poa"),
-    ("Planner/Paths", "poa"),
+    ("Plans/GetPlan", "vpoa"),
+    ("Planner/LookUpPlan", "vpoa"),
+    ("Analysis/OrderMachines", "poa"),
+    ("Analysis/FindPaths", "poa"),
     ("Planner/Plan", "poa"),
     ("Planner/PlanBundle", "poa"),
     ("Planner/PlanGroups", "poa"),
     ("Planner/PlanMoving", "poa"),
-    ("Planner/PlanStream", "poa"),
-    ("Planner/Prefetch", "poa"),
-    ("Planner/SimulatePlan", "vpoa"),
-    ("Planner/WhatIf", "poa"),
-    ("ServerAdmin/GetQueue", "vpoa"),
-    ("ServerAdmin/GetQuota", "vpfoa"),
-    ("ServerAdmin/GetStatus", "vpfoa"),
-    ("Topologies/CheckTopology", "poa"),
-    ("Topologies/DeleteTopology", "oa"),
-    ("Topologies/Find", "poa"),
-    ("Topologies/GetTopology", "vpoa"),
-    ("Topologies/ListTopologies", "vpoa"),
-    ("Topologies/PutTopology", "poa"),
-    ("ServerAdmin/BackUp", "a"),
-    ("ServerAdmin/CheckStore", "oa"),
-    ("ServerAdmin/ReloadConfig", "a"),
-    ("ServerAdmin/GetConfig", "oa"),
-    ("ServerAdmin/GetMetrics", "vpoa"),
-    ("ServerAdmin/SetLogFilter", "a"),
+    ("Planner/StreamPlan", "poa"),
+    ("Planner/PrefetchPlan", "poa"),
+    ("Plans/SimulatePlan", "vpoa"),
+    ("Analysis/WeighFaults", "poa"),
+    ("Server/GetQueue", "vpoa"),
+    ("Server/GetQuota", "vpfoa"),
+    ("Server/GetStatus", "vpfoa"),
+    ("Networks/CheckTopology", "poa"),
+    ("Networks/DeleteTopology", "oa"),
+    ("Analysis/FindNetworks", "poa"),
+    ("Networks/GetTopology", "vpoa"),
+    ("Networks/ListTopologies", "vpoa"),
+    ("Networks/PutTopology", "poa"),
+    ("Server/BackUp", "a"),
+    ("Server/CheckStore", "oa"),
+    ("Server/ReloadConfig", "a"),
+    ("Server/GetConfig", "oa"),
+    ("Server/GetMetrics", "vpoa"),
+    ("Server/SetLogFilter", "a"),
     // The last one: it ends the server.
-    ("ServerAdmin/Drain", "a"),
+    ("Server/Drain", "a"),
 ];
 
 /// Methods that change or hold what all tenants share; the callers here act for one.
 const SHARED: [&str; 5] = [
-    "Clusters/DeleteCluster",
-    "Clusters/PutCluster",
-    "PlanAdmin/ForgetRefusals",
-    "ServerAdmin/BackUp",
-    "Topologies/DeleteTopology",
+    "Networks/DeleteCluster",
+    "Networks/PutCluster",
+    "Server/ForgetRefusals",
+    "Server/BackUp",
+    "Networks/DeleteTopology",
 ];
 
 const ROLES: [(&str, char); 5] =
@@ -159,7 +159,7 @@ async fn every_method_is_for_those_who_may_call_it_and_for_nobody_else() {
         }
         for (role, letter) in ROLES {
             for shows in [issued.token(role), issued.jwt(role, "canopy")] {
-                let is_drain_of_admin = *method == "ServerAdmin/Drain" && letter == 'a';
+                let is_drain_of_admin = *method == "Server/Drain" && letter == 'a';
                 if is_drain_of_admin {
                     continue;
                 }
@@ -178,7 +178,7 @@ async fn every_method_is_for_those_who_may_call_it_and_for_nobody_else() {
         }
     }
     // Nothing has ended the server so far, and an admin does.
-    let drained = call(&channel, "/canopy.v1.ServerAdmin/Drain", &issued.token("admin")).await;
+    let drained = call(&channel, "/canopy.v1.Server/Drain", &issued.token("admin")).await;
     assert!(drained.is_ok(), "{drained:?}");
     process.end_in_order();
 }
@@ -226,7 +226,7 @@ async fn health_is_for_everybody_and_what_is_not_served_for_nobody() {
 /// that cannot be used changes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_revoked_is_refused_within_a_second() {
-    const STATUS: &str = "/canopy.v1.ServerAdmin/GetStatus";
+    const STATUS: &str = "/canopy.v1.Server/GetStatus";
     let mut issued = Issued::new();
     let mut process = guarded(&issued);
     let channel = process.channel().await;
@@ -236,7 +236,7 @@ async fn what_is_revoked_is_refused_within_a_second() {
     process.wait_for("the rules of access cannot be used; those before stay in effect");
     assert!(call(&channel, STATUS, &token).await.is_ok());
     let mut watching =
-        FaultsClient::new(channel.clone()).watch_replans(token.with(WatchReplansRequest::default())).await.unwrap();
+        LeasesClient::new(channel.clone()).watch_leases(token.with(WatchLeasesRequest::default())).await.unwrap();
     issued.revoke("viewer");
     issued.write_tokens(process.folder.path());
     let looking = async {

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use canopy_access::audit::{Chain, Entry, is_file_name};
 use canopy_prerequisites::SmallDisk;
-use canopy_proto::v1::clusters_client::ClustersClient;
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::networks_client::NetworksClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     AcquireLeaseRequest, DeleteClusterRequest, DeviceTarget, Fault, FaultEvent, ForgetRefusalsRequest,
     ListLeasesRequest, PinPlanRequest, ReportFaultsRequest, fault,
@@ -80,7 +81,7 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
     };
     let asked = ReportFaultsRequest { job: "train-7".to_owned(), events: vec![event], ..Default::default() };
     FaultsClient::new(channel.clone()).report_faults(reporter.with(asked)).await.unwrap();
-    let mut admin = PlanAdminClient::new(channel.clone());
+    let mut admin = PlansClient::new(channel.clone());
     let pin = || PinPlanRequest { name: format!("plans/{}", "0".repeat(64)), ..PinPlanRequest::default() };
     for (shows, code) in [
         (issued.token("operator"), Code::NotFound),
@@ -103,9 +104,9 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
         [
             format!("planner|red|Leases/AcquireLease|train-7|OK|{REQUEST_ID}"),
             "fault-reporter|red|Faults/ReportFaults|train-7: gpu:1|OK|".to_owned(),
-            format!("operator|red|PlanAdmin/PinPlan|{plan}|NOT_FOUND|"),
-            "viewer||PlanAdmin/PinPlan||PERMISSION_DENIED|".to_owned(),
-            "||PlanAdmin/PinPlan||UNAUTHENTICATED|".to_owned(),
+            format!("operator|red|Plans/PinPlan|{plan}|NOT_FOUND|"),
+            "viewer||Plans/PinPlan||PERMISSION_DENIED|".to_owned(),
+            "||Plans/PinPlan||UNAUTHENTICATED|".to_owned(),
         ]
     );
     assert!(lines.iter().all(|line| line.outcome == "OK" || !line.message.is_empty()));
@@ -115,7 +116,7 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
 
 /// Changes until the server is gone; whatever it acknowledges is noted.
 async fn change(channel: Channel, life: u64, caller: usize, acknowledged: Arc<Mutex<Vec<String>>>) {
-    let mut admin = PlanAdminClient::new(channel);
+    let mut admin = ServerClient::new(channel);
     for number in 0_u64.. {
         let request_id = format!("{life:08x}-{caller:04x}-4000-8000-{number:012x}");
         match admin.forget_refusals(ForgetRefusalsRequest { request_id: request_id.clone() }).await {
@@ -201,7 +202,7 @@ impl Full {
         let mut calls = Vec::new();
         for number in 0..count {
             let name = format!("clusters/a{number}-{}", "x".repeat(40));
-            let (mut client, asked) = (ClustersClient::new(self.channel.clone()), DeleteClusterRequest::default());
+            let (mut client, asked) = (NetworksClient::new(self.channel.clone()), DeleteClusterRequest::default());
             calls.push(spawn(async move { client.delete_cluster(DeleteClusterRequest { name, ..asked }).await }));
         }
         let mut outcomes = Vec::new();

@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
+use canopy_proto::v1::archive_event::Event as Archived;
 use canopy_proto::v1::cluster_description::Fabric;
-use canopy_proto::v1::clusters_client::ClustersClient;
-use canopy_proto::v1::export_plans_event::Event as Archived;
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::import_plans_request::Event as Imported;
 use canopy_proto::v1::leases_client::LeasesClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ArchiveContents, ArchiveEnd, ArchivePiece, BackUpRequest, CheckStoreEntry, CheckStoreRequest,
@@ -30,7 +29,7 @@ use crate::support::{Process, canopyd, request, spawn};
 const BACKUPS: u64 = 6;
 
 async fn back_up(channel: Channel) -> Result<(Vec<u8>, ArchiveContents), Status> {
-    let mut stream = ServerAdminClient::new(channel).back_up(BackUpRequest {}).await?.into_inner();
+    let mut stream = ServerClient::new(channel).back_up(BackUpRequest {}).await?.into_inner();
     let mut archive = Vec::new();
     while let Some(event) = stream.message().await? {
         match event.event.unwrap() {
@@ -69,8 +68,8 @@ async fn what_is_restored_from_a_backup_of_a_busy_server_hangs_together() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut known, told) = (Acknowledged::default(), Told::default());
     let process = start(None);
-    let pinned = process.client().await.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().id;
-    let mut plans = PlanAdminClient::new(process.channel().await);
+    let pinned = process.client().await.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().name;
+    let mut plans = PlansClient::new(process.channel().await);
     plans.pin_plan(PinPlanRequest { name: pinned.clone(), request_id: String::new() }).await.unwrap();
     let _watching = follow(&process, &told).await;
     let mut workspace = Workspace::at(&process).await;
@@ -96,9 +95,9 @@ async fn what_is_restored_from_a_backup_of_a_busy_server_hangs_together() {
         assert!(leases.len() as u64 <= contents.leases && contents.events > 0, "{contents:?}");
         check_told(&told_there.lock().unwrap());
         let asked = ListPlansRequest { filter: "pinned = true".to_owned(), ..ListPlansRequest::default() };
-        let mut plans = PlanAdminClient::new(successor.channel().await);
+        let mut plans = PlansClient::new(successor.channel().await);
         let listed = plans.list_plans(asked).await.unwrap().into_inner().plans;
-        assert_eq!(listed.iter().map(|plan| &plan.id).collect::<Vec<_>>(), [&pinned]);
+        assert_eq!(listed.iter().map(|plan| &plan.name).collect::<Vec<_>>(), [&pinned]);
     }
 }
 
@@ -111,14 +110,14 @@ async fn fill(process: &Process) {
     let channel = process.channel().await;
     let file = |text: &str| TopologyDocument { format: 0, content: text.to_owned().into() };
     let put = PutTopologyRequest { topology: request("dgx-h100:boxes=2,gpus=2").topology, request_id: String::new() };
-    let id = TopologiesClient::new(channel.clone()).put_topology(put).await.unwrap().into_inner().topology.unwrap().id;
+    let id = NetworksClient::new(channel.clone()).put_topology(put).await.unwrap().into_inner().topology.unwrap().name;
     let hosts = vec![HostKind { file: Some(file(DUMP)), nodes: String::new() }];
     let description = ClusterDescription { fabric: Some(Fabric::File(file(CONF))), hosts, rates: String::new() };
     let name = "clusters/prod".to_owned();
     let put = PutClusterRequest { name, description: Some(description), ..PutClusterRequest::default() };
-    ClustersClient::new(channel.clone()).put_cluster(put).await.unwrap();
+    NetworksClient::new(channel.clone()).put_cluster(put).await.unwrap();
     let stored = || PlanRequest {
-        topology: Some(TopologySource { source: Some(Source::Id(id.clone())) }),
+        topology: Some(TopologySource { source: Some(Source::Name(id.clone())) }),
         collective: Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None }),
         ..request("")
     };
@@ -128,9 +127,9 @@ async fn fill(process: &Process) {
     for wanted in [stored(), part, request("dgx-a100:boxes=736"), request("torus:72x81")] {
         planner.plan(wanted).await.unwrap();
     }
-    let pinned = planner.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().id;
+    let pinned = planner.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().name;
     let pin = PinPlanRequest { name: pinned, request_id: String::new() };
-    PlanAdminClient::new(channel.clone()).pin_plan(pin).await.unwrap();
+    PlansClient::new(channel.clone()).pin_plan(pin).await.unwrap();
     let asked = AcquireLeaseRequest { job: "17".to_owned(), requests: vec![stored()], ..Default::default() };
     LeasesClient::new(channel.clone()).acquire_lease(asked).await.unwrap();
     let target = DeviceTarget { node: "2".to_owned(), ..DeviceTarget::default() };
@@ -149,10 +148,10 @@ async fn holdings(process: &Process) -> ([Vec<String>; 2], [Vec<String>; 3]) {
         shown.sort();
         shown
     }
-    let plans = PlanAdminClient::new(channel.clone()).list_plans(ListPlansRequest::default()).await.unwrap();
+    let plans = PlansClient::new(channel.clone()).list_plans(ListPlansRequest::default()).await.unwrap();
     let topologies =
-        TopologiesClient::new(channel.clone()).list_topologies(ListTopologiesRequest::default()).await.unwrap();
-    let clusters = ClustersClient::new(channel.clone()).list_clusters(ListClustersRequest::default()).await.unwrap();
+        NetworksClient::new(channel.clone()).list_topologies(ListTopologiesRequest::default()).await.unwrap();
+    let clusters = NetworksClient::new(channel.clone()).list_clusters(ListClustersRequest::default()).await.unwrap();
     let leases = LeasesClient::new(channel.clone()).list_leases(ListLeasesRequest::default()).await.unwrap();
     let faults = FaultsClient::new(channel).list_faults(ListFaultsRequest::default()).await.unwrap();
     let plans = plans.into_inner().plans.into_iter().map(|plan| PlanSummary { age: None, ..plan });
@@ -183,14 +182,13 @@ async fn everything_that_a_server_stores_comes_back_from_a_backup() {
     });
     let end = ArchiveEnd { size_bytes: archive.len() as u64, sha256: sha256_hex(&archive), contents: None };
     let all: Vec<ImportPlansRequest> = pieces.chain([event(Imported::End(end))]).collect();
-    let reply = PlanAdminClient::new(importing.channel().await).import_plans(tokio_stream::iter(all)).await.unwrap();
+    let reply = PlansClient::new(importing.channel().await).import_plans(tokio_stream::iter(all)).await.unwrap();
     assert_eq!(reply.into_inner().skipped, Vec::new());
     assert_eq!(holdings(&importing).await, (kept, [Vec::new(), Vec::new(), Vec::new()]));
 }
 
 async fn check_store(channel: &Channel) -> Vec<CheckStoreEntry> {
-    let mut stream =
-        ServerAdminClient::new(channel.clone()).check_store(CheckStoreRequest {}).await.unwrap().into_inner();
+    let mut stream = ServerClient::new(channel.clone()).check_store(CheckStoreRequest {}).await.unwrap().into_inner();
     let mut entries = Vec::new();
     while let Some(entry) = stream.message().await.unwrap() {
         entries.push(entry);

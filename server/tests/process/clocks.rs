@@ -141,7 +141,11 @@ async fn a_clock_that_is_set_by_days_ends_no_lease_and_delays_no_plan() {
         // What is shown of it is by the time of day as it is now.
         let left_s = lease.expire_time.unwrap().seconds - (unix_s() + ahead_s);
         assert!((TTL - 300..=TTL + 5).contains(&left_s), "{left_s} s are left, {ahead_s} s ahead");
-        let renewed = workspace.leases.renew_lease(RenewLeaseRequest { name: first.name.clone(), ttl }).await.unwrap();
+        let renewed = workspace
+            .leases
+            .renew_lease(RenewLeaseRequest { name: first.name.clone(), ttl, ..RenewLeaseRequest::default() })
+            .await
+            .unwrap();
         assert_eq!(renewed.into_inner().name, first.name);
         let counted = async {
             while jumps(&process).await <= seen {

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use canopy_proto::v1::analysis_client::AnalysisClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    BundleCommunicator, CheckTopologyRequest, Collective, CollectiveSpec, FindRequest, GetQuotaRequest, GroupClass,
-    OrderMachinesRequest, OutputFormat, OutputSpec, PathsRequest, PlanBundleRequest, PlanGroupsRequest, PlanRequest,
-    SimulatePlanRequest, TopologySource, WhatIfRequest,
+    BundleCommunicator, CheckTopologyRequest, Collective, CollectiveSpec, FindNetworksRequest, FindPathsRequest,
+    GetQuotaRequest, GroupClass, OrderMachinesRequest, OutputFormat, OutputSpec, PlanBundleRequest, PlanGroupsRequest,
+    PlanRequest, SimulatePlanRequest, TopologySource, WeighFaultsRequest,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -132,28 +134,37 @@ impl Caller {
         PlannerClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
     }
 
+    fn analysis(&self) -> AnalysisClient<Channel> {
+        AnalysisClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
+    }
+
     /// Makes a call that has an answer soon.
     async fn short(&self, kind: Kind) -> Result<(), Status> {
-        let (mut planner, mut topologies) = (self.planner(), TopologiesClient::new(self.channel.clone()));
+        let (mut planner, mut analysis) = (self.planner(), self.analysis());
         match kind {
-            Kind::Bound => planner.bound(self.with(of("ring:5", Collective::Allgather))).await.map(drop),
+            Kind::Bound => analysis.compute_bound(self.with(of("ring:5", Collective::Allgather))).await.map(drop),
             Kind::Paths => {
-                let asked = PathsRequest {
+                let asked = FindPathsRequest {
                     topology: source("ring:5"),
                     target_rank: 2,
                     size_bytes: 1 << 20,
-                    ..PathsRequest::default()
+                    ..FindPathsRequest::default()
                 };
-                planner.paths(self.with(asked)).await.map(drop)
+                analysis.find_paths(self.with(asked)).await.map(drop)
             }
             Kind::OrderMachines => {
                 let asked =
                     OrderMachinesRequest { topology: source("rail:boxes=4,gpus=2"), ..OrderMachinesRequest::default() };
-                planner.order_machines(self.with(asked)).await.map(drop)
+                analysis.order_machines(self.with(asked)).await.map(drop)
             }
             Kind::WhatIf => {
                 let request = Some(of("ring:5", Collective::Allgather));
-                whole(planner.what_if(self.with(WhatIfRequest { request, ..WhatIfRequest::default() })).await).await
+                whole(
+                    analysis
+                        .weigh_faults(self.with(WeighFaultsRequest { request, ..WeighFaultsRequest::default() }))
+                        .await,
+                )
+                .await
             }
             Kind::PlanGroups => {
                 whole(planner.plan_groups(self.with(group("ring:5", 5, Collective::Allgather))).await).await
@@ -179,30 +190,40 @@ impl Caller {
                 let outputs = vec![OutputSpec { format: OutputFormat::Json.into(), ..OutputSpec::default() }];
                 let asked = PlanRequest { outputs, ..request("ring:5") };
                 let plan = planner.plan(self.with(asked)).await?.into_inner().plan.unwrap_or_default();
-                let asked =
-                    SimulatePlanRequest { name: plan.id, sizes_bytes: vec![1 << 20], ..SimulatePlanRequest::default() };
-                planner.simulate_plan(self.with(asked)).await.map(drop)
+                let asked = SimulatePlanRequest {
+                    name: plan.name,
+                    sizes_bytes: vec![1 << 20],
+                    ..SimulatePlanRequest::default()
+                };
+                PlansClient::new(self.channel.clone()).simulate_plan(self.with(asked)).await.map(drop)
             }
             Kind::CheckTopology => {
                 let asked = CheckTopologyRequest { topology: source("ring:5") };
-                topologies.check_topology(self.with(asked)).await.map(drop)
+                NetworksClient::new(self.channel.clone()).check_topology(self.with(asked)).await.map(drop)
             }
-            Kind::Find => {
-                topologies.find(self.with(FindRequest { nodes: 12, degree: 4, bidirectional: false })).await.map(drop)
-            }
+            Kind::Find => analysis
+                .find_networks(self.with(FindNetworksRequest { nodes: 12, degree: 4, bidirectional: false }))
+                .await
+                .map(drop),
         }
     }
 
     /// Makes a call that has no answer for a long time.
     async fn long(&self, kind: Kind) -> Result<(), Status> {
-        let mut planner = self.planner();
+        let (mut planner, mut analysis) = (self.planner(), self.analysis());
         match kind {
-            Kind::Bound => {
-                planner.bound(self.with(of("random-regular:n=500,d=8,seed=1", Collective::AllToAll))).await.map(drop)
-            }
+            Kind::Bound => analysis
+                .compute_bound(self.with(of("random-regular:n=500,d=8,seed=1", Collective::AllToAll)))
+                .await
+                .map(drop),
             Kind::WhatIf => {
                 let request = Some(of("random-regular:n=500,d=8,seed=2", Collective::AllToAll));
-                whole(planner.what_if(self.with(WhatIfRequest { request, ..WhatIfRequest::default() })).await).await
+                whole(
+                    analysis
+                        .weigh_faults(self.with(WeighFaultsRequest { request, ..WeighFaultsRequest::default() }))
+                        .await,
+                )
+                .await
             }
             Kind::PlanGroups => {
                 let asked = group("random-regular:n=600,d=8,seed=1", 600, Collective::Allgather);
@@ -218,7 +239,7 @@ impl Caller {
 
     /// Seconds of planning that its tenant has used, begun ones counted.
     async fn planned(&self) -> u64 {
-        let mut admin = ServerAdminClient::new(self.channel.clone());
+        let mut admin = ServerClient::new(self.channel.clone());
         let quota = admin.get_quota(self.shows.with(GetQuotaRequest::default())).await.unwrap();
         let of_tenant = quota.into_inner().of_tenant;
         of_tenant.iter().find(|one| one.quota == "planning_seconds_per_hour").map_or(0, |one| one.used)
@@ -296,17 +317,19 @@ async fn every_call_that_computes_is_charged() {
 async fn computations_beyond_the_memory_of_planning_are_refused() {
     let (process, channel, red, _) = serving("268435456", MUCH).await;
     let red = Caller { channel, shows: red };
-    let mut planner = red.planner();
+    let (mut planner, mut analysis) = (red.planner(), red.analysis());
     // 100,000 links, whose inverse would have 80 GB.
     let groups = group("random-regular:n=1000,d=100,seed=1", 2, Collective::Allgather);
     let bound = of("random-regular:n=2000,d=8", Collective::AllToAll);
-    let what_if =
-        WhatIfRequest { request: Some(of("complete:600", Collective::Allgather)), ..WhatIfRequest::default() };
+    let what_if = WeighFaultsRequest {
+        request: Some(of("complete:600", Collective::Allgather)),
+        ..WeighFaultsRequest::default()
+    };
     for (kind, refused) in [
         (Kind::PlanGroups, whole(planner.plan_groups(red.with(groups.clone())).await).await),
         (Kind::FollowGroups, whole(planner.follow_groups(red.with(groups)).await).await),
-        (Kind::Bound, planner.bound(red.with(bound)).await.map(drop)),
-        (Kind::WhatIf, whole(planner.what_if(red.with(what_if)).await).await),
+        (Kind::Bound, analysis.compute_bound(red.with(bound)).await.map(drop)),
+        (Kind::WhatIf, whole(analysis.weigh_faults(red.with(what_if)).await).await),
     ] {
         let refused = refused.unwrap_err();
         assert_eq!(

@@ -90,7 +90,7 @@ async fn every_deadline_is_kept_at_a_thousand_ranks_under_load() {
     let process = serving();
     let grace = grace(&process).await;
     for number in 0..3 {
-        process.client().await.prefetch(network(number)).await.unwrap();
+        process.client().await.prefetch_plan(network(number)).await.unwrap();
     }
     let mut number = 3;
     for deadline in [50, 100, 200, 500, 1_000].map(Duration::from_millis) {
@@ -141,7 +141,7 @@ fn worst_case(node_count: u64, switch_count: u64, link_count: usize) -> Topology
             links.push(Link { from: id(from), to: id(to), bandwidth, latency_ns: random() % 1000 });
         }
     }
-    Topology { name: String::new(), nodes, links }
+    Topology { display_name: String::new(), nodes, links }
 }
 
 /// Hostile requests of permitted size end with their deadline, and the one planner is free for the next.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
     ListFaultsRequest, ListLeasesRequest, ListPlansRequest, OutputFormat, OutputSpec, PinPlanRequest, PlanRequest,
     ReplanEvent,
@@ -42,7 +42,7 @@ impl Contents {
         let leases = workspace.leases.list_leases(asked).await.unwrap().into_inner().leases;
         let faults = workspace.faults.list_faults(ListFaultsRequest::default()).await.unwrap().into_inner().faults;
         let asked = ListPlansRequest { filter: "pinned = true".to_owned(), ..ListPlansRequest::default() };
-        let mut plans = PlanAdminClient::new(process.channel().await);
+        let mut plans = PlansClient::new(process.channel().await);
         let pinned = plans.list_plans(asked).await.unwrap().into_inner().plans;
         let mut files = BTreeMap::new();
         for network in NETWORKS {
@@ -53,7 +53,7 @@ impl Contents {
         Self {
             leases: leases.into_iter().map(|lease| lease.name).collect(),
             faults: faults.into_iter().map(|fault| fault.text).collect(),
-            pinned: pinned.into_iter().map(|plan| plan.id).collect(),
+            pinned: pinned.into_iter().map(|plan| plan.name).collect(),
             events: Vec::new(),
             plans: files,
         }
@@ -134,8 +134,8 @@ async fn nothing_is_lost_without_a_word() {
     }
     settled(&mut workspace, &told).await;
     let plan = process.client().await.plan(wanted(NETWORKS[1])).await.unwrap().into_inner().plan.unwrap();
-    let mut plans = PlanAdminClient::new(process.channel().await);
-    plans.pin_plan(PinPlanRequest { name: plan.id, request_id: String::new() }).await.unwrap();
+    let mut plans = PlansClient::new(process.channel().await);
+    plans.pin_plan(PinPlanRequest { name: plan.name, request_id: String::new() }).await.unwrap();
     let first = told.lock().unwrap()[0].clone();
     let count = told.lock().unwrap().len();
     let mut whole = Contents::of(&process).await;

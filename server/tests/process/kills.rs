@@ -10,7 +10,7 @@ use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, Fault, FaultEvent, Lease, ListFaultsRequest,
     ListLeasesRequest, ReleaseLeaseRequest, RenewLeaseRequest, ReplanEvent, ReportFaultsRequest, ReportOutcome,
-    WatchReplansRequest, fault,
+    WatchLeasesRequest, fault,
 };
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -105,8 +105,8 @@ impl Workspace {
         match random.below(10) {
             0 | 1 if known.held.len() < LEASES_MAX => {
                 let job = format!("job-{}", known.requests);
-                let asked =
-                    AcquireLeaseRequest { job, requests: vec![request(NETWORK)], ..AcquireLeaseRequest::default() };
+                let requests = vec![request(NETWORK)];
+                let asked = AcquireLeaseRequest { job, requests, ..AcquireLeaseRequest::default() };
                 let lease = match self.leases.acquire_lease(asked).await {
                     // What is broken may leave nothing that a plan could be for.
                     Err(status) if status.message().contains("a lease is planned around") => return Ok(()),
@@ -120,7 +120,8 @@ impl Workspace {
                 // Later each time, up to a week.
                 let seconds = (3600 + 60 * known.requests as i64).min(7 * 24 * 3600);
                 let ttl = Some(prost_types::Duration { seconds, nanos: 0 });
-                let lease = self.leases.renew_lease(RenewLeaseRequest { name, ttl }).await?.into_inner();
+                let asked = RenewLeaseRequest { name, ttl, request_id: String::new() };
+                let lease = self.leases.renew_lease(asked).await?.into_inner();
                 known.held.insert(lease.name.clone(), end_of(&lease));
             }
             0 | 1 | 3 => {
@@ -134,8 +135,7 @@ impl Workspace {
             }
             4..=7 => {
                 let gpu = random.below(RANKS);
-                let (source, event_id) = ("test".to_owned(), known.requests.to_string());
-                let event = FaultEvent { source, event_id, fault: Some(lost(gpu)), ..FaultEvent::default() };
+                let event = lost_by_test(gpu, known.requests);
                 let was_broken = known.broken.remove(&gpu);
                 known.maybe_broken.insert(gpu);
                 known.touched.insert(gpu);
@@ -203,6 +203,11 @@ fn end_of(lease: &Lease) -> i64 {
     lease.expire_time.unwrap().seconds
 }
 
+fn lost_by_test(gpu: u64, number: u64) -> FaultEvent {
+    let (source, event_id) = ("test".to_owned(), number.to_string());
+    FaultEvent { source, event_id, fault: Some(lost(gpu)), ..FaultEvent::default() }
+}
+
 pub(crate) fn lost(gpu: u64) -> Fault {
     let device = DeviceTarget { node: gpu.to_string(), ..DeviceTarget::default() };
     Fault { target: Some(fault::Target::Device(device)), remaining: None }
@@ -221,12 +226,12 @@ pub(crate) fn start_with(folder: tempfile::TempDir) -> Process {
 /// Follows what is told from where the last watch ended, until the server is gone.
 pub(crate) async fn follow(process: &Process, told: &Told) -> JoinHandle<()> {
     let resume_token = told.lock().unwrap().last().map(|event| event.resume_token.clone()).unwrap_or_default();
-    let asked = WatchReplansRequest { resume_token, ..WatchReplansRequest::default() };
-    let mut events = Workspace::at(process).await.faults.watch_replans(asked).await.unwrap().into_inner();
+    let asked = WatchLeasesRequest { resume_token, ..WatchLeasesRequest::default() };
+    let mut events = Workspace::at(process).await.leases.watch_leases(asked).await.unwrap().into_inner();
     let told = Arc::clone(told);
     spawn(async move {
         while let Ok(Some(event)) = events.message().await {
-            if !matches!(event.event, Some(Event::Idle(_))) {
+            if !matches!(event.event, Some(Event::Idle(_) | Event::Started(_))) {
                 told.lock().unwrap().push(event);
             }
         }
@@ -249,7 +254,7 @@ pub(crate) fn check_told(told: &[ReplanEvent]) {
 fn plan_of(event: &ReplanEvent) -> Option<(&str, bool)> {
     match event.event.as_ref()? {
         Event::Superseded(superseded) => Some((&superseded.new_plan, superseded.is_final)),
-        Event::Lost(_) | Event::Expired(_) | Event::Idle(_) => None,
+        Event::Lost(_) | Event::Expired(_) | Event::Idle(_) | Event::Started(_) => None,
     }
 }
 

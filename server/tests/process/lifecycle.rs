@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{PlanRequest, ReloadConfigRequest};
 use tonic::Code;
 
@@ -90,9 +90,9 @@ async fn a_hangup_applies_the_log_filter_of_the_file_and_keeps_it_when_the_file_
         process.wait_for(message);
     }
     // Whoever asks by a call is told what came of it.
-    let mut admin = ServerAdminClient::new(process.channel().await);
+    let mut admin = ServerClient::new(process.channel().await);
     let mut reloaded = async || {
-        let reply = admin.reload_config(ReloadConfigRequest {}).await.unwrap().into_inner();
+        let reply = admin.reload_config(ReloadConfigRequest::default()).await.unwrap().into_inner();
         reply.parts.into_iter().find(|part| part.what == "configuration").unwrap()
     };
     let refused = reloaded().await;

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::operations_client::OperationsClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_moving_event::Event;
 use canopy_proto::v1::plan_moving_request::Request as Message;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, CancelOperationRequest, ClearFaultsRequest, DeviceTarget, EvictPlansRequest, Fault,
     FaultEvent, ForgetRefusalsRequest, GetQuotaRequest, GetStatusRequest, ListFaultsRequest, MovingMatrix,
     MovingNetwork, PinPlanRequest, PlanMovingRequest, PlanRequest, Priority, PutTopologyRequest, QuotaUse,
     ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, TopologyDocument, TopologySource, UnpinPlanRequest,
-    WatchReplansRequest, fault,
+    WatchLeasesRequest, fault,
 };
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -55,12 +55,12 @@ fn assert_over(status: &Status, quota: &str) -> Duration {
 
 async fn status(channel: &Channel, shows: &Shows) -> Result<(), Status> {
     let asked = shows.with(GetStatusRequest::default());
-    ServerAdminClient::new(channel.clone()).get_status(asked).await.map(drop)
+    ServerClient::new(channel.clone()).get_status(asked).await.map(drop)
 }
 
 async fn put(channel: &Channel, shows: &Shows, expression: &str) -> Result<(), Status> {
     let asked = PutTopologyRequest { topology: request(expression).topology, ..PutTopologyRequest::default() };
-    TopologiesClient::new(channel.clone()).put_topology(shows.with(asked)).await.map(drop)
+    NetworksClient::new(channel.clone()).put_topology(shows.with(asked)).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,9 +79,9 @@ async fn calls_beyond_a_quota_are_refused_until_there_is_room() {
     sleep(wait).await;
     status(&channel, &red).await.unwrap();
     // Streams are calls as long as they are open.
-    let mut watching = FaultsClient::new(channel.clone());
-    let watch = || blue.with(WatchReplansRequest::default());
-    let streams = [watching.watch_replans(watch()).await.unwrap(), watching.watch_replans(watch()).await.unwrap()];
+    let mut watching = LeasesClient::new(channel.clone());
+    let watch = || blue.with(WatchLeasesRequest::default());
+    let streams = [watching.watch_leases(watch()).await.unwrap(), watching.watch_leases(watch()).await.unwrap()];
     assert_over(&status(&channel, &blue).await.unwrap_err(), "calls");
     drop(streams);
     let again = async {
@@ -143,7 +143,7 @@ async fn bytes_of_long_requests_are_limited() {
         let source = Source::Document(TopologyDocument { content: text.into(), ..TopologyDocument::default() });
         PutTopologyRequest { topology: Some(TopologySource { source: Some(source) }), ..PutTopologyRequest::default() }
     };
-    let mut topologies = TopologiesClient::new(channel.clone());
+    let mut topologies = NetworksClient::new(channel.clone());
     assert_over(&topologies.put_topology(red.with(long(400_000))).await.unwrap_err(), "request_bytes");
     // They are read, and refused for what they say; each gives its room back.
     for shows in [&red, &red, &blue] {
@@ -205,7 +205,7 @@ async fn leases_belong_to_the_tenant_that_acquired_them() {
     };
     let lease = leases.acquire_lease(red.with(acquire())).await.unwrap().into_inner().name;
     let asked = red.with(GetQuotaRequest {});
-    let quota = ServerAdminClient::new(channel.clone()).get_quota(asked).await.unwrap().into_inner();
+    let quota = ServerClient::new(channel.clone()).get_quota(asked).await.unwrap().into_inner();
     assert_eq!((quota.identity.as_str(), quota.tenant.as_str(), quota.weight), ("operator", "red", 1));
     let one_lease = QuotaUse { quota: "leases".to_owned(), limit: 1, used: 1 };
     assert_eq!((quota.of_tenant, quota.of_identity), (vec![one_lease], Vec::new()));
@@ -214,7 +214,7 @@ async fn leases_belong_to_the_tenant_that_acquired_them() {
     assert_eq!(planner.plan(blue.with(repair())).await.unwrap_err().code(), Code::PermissionDenied);
     let by_name = || ReleaseLeaseRequest { name: lease.clone(), ..ReleaseLeaseRequest::default() };
     let by_job = || ReleaseLeaseRequest { job: "train".to_owned(), ..ReleaseLeaseRequest::default() };
-    let renew = || RenewLeaseRequest { name: lease.clone(), ttl: None };
+    let renew = || RenewLeaseRequest { name: lease.clone(), ttl: None, ..RenewLeaseRequest::default() };
     for refused in [
         leases.release_lease(blue.with(by_name())).await.map(drop),
         leases.release_lease(blue.with(by_job())).await.map(drop),
@@ -238,7 +238,7 @@ async fn jobs_belong_to_their_tenant_after_a_crash() {
     let (red, blue) = (issued.token("operator"), issued.jwt("blue", "canopy"));
     let start = |folder| Process::start_in(folder, |command, folder| issued.serve_with(command, &folder, BLUE));
     let process = start(tempfile::tempdir().unwrap());
-    let prefetched = PlannerClient::new(process.channel().await).prefetch(red.with(request("torus:24x24"))).await;
+    let prefetched = PlannerClient::new(process.channel().await).prefetch_plan(red.with(request("torus:24x24"))).await;
     let name = prefetched.unwrap().into_inner().name;
     let process = start(process.crash());
     let mut operations = OperationsClient::new(process.channel().await);
@@ -252,14 +252,14 @@ async fn jobs_belong_to_their_tenant_after_a_crash() {
 async fn tenants_change_neither_what_is_shared_nor_what_others_report() {
     let (_process, channel, red, blue) = serving("").await;
     let mut planner = PlannerClient::new(channel.clone());
-    let plan = planner.plan(red.with(request("ring:4"))).await.unwrap().into_inner().plan.unwrap().id;
-    let mut admin = PlanAdminClient::new(channel.clone());
+    let plan = planner.plan(red.with(request("ring:4"))).await.unwrap().into_inner().plan.unwrap().name;
+    let mut admin = PlansClient::new(channel.clone());
     let name = || plan.clone();
     for refused in [
         admin.pin_plan(red.with(PinPlanRequest { name: name(), ..Default::default() })).await.map(drop),
         admin.unpin_plan(red.with(UnpinPlanRequest { name: name(), ..Default::default() })).await.map(drop),
         admin.evict_plans(red.with(EvictPlansRequest { names: vec![name()], ..Default::default() })).await.map(drop),
-        admin.forget_refusals(red.with(ForgetRefusalsRequest::default())).await.map(drop),
+        ServerClient::new(channel.clone()).forget_refusals(red.with(ForgetRefusalsRequest::default())).await.map(drop),
     ] {
         let refused = refused.unwrap_err();
         assert_eq!((refused.code(), reason(&refused).as_str()), (Code::PermissionDenied, "NOT_OWNER"), "{refused:?}");

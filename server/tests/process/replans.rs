@@ -7,9 +7,9 @@ use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, DeviceTarget, Fault, FaultEvent, FetchArtifactRequest, ListFaultsRequest, ListLeasesRequest,
-    OutputFormat, PlanRequest, ReplanEvent, ReplanStage, ReportFaultsRequest, WatchReplansRequest, fault,
-    fetch_artifact_event,
+    AcquireLeaseRequest, DeviceTarget, Fault, FaultEvent, FetchPlanFileRequest, ListFaultsRequest, ListLeasesRequest,
+    OutputFormat, PlanRequest, ReplanEvent, ReplanStage, ReportFaultsRequest, WatchLeasesRequest, fault,
+    fetch_plan_file_event,
 };
 use tokio::time::timeout;
 use tonic::Streaming;
@@ -35,8 +35,8 @@ fn start(folder: Option<tempfile::TempDir>) -> Process {
 
 async fn lease(process: &Process, job: &str, request: PlanRequest) {
     let mut planner = process.client().await;
-    planner.prefetch(request.clone()).await.unwrap();
-    while planner.lookup_plan(request.clone()).await.is_err() {
+    planner.prefetch_plan(request.clone()).await.unwrap();
+    while planner.look_up_plan(request.clone()).await.is_err() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let asked = AcquireLeaseRequest { job: job.to_owned(), requests: vec![request], ..AcquireLeaseRequest::default() };
@@ -57,8 +57,13 @@ async fn lose(process: &Process, expression: &str, gpu: &str) {
 }
 
 async fn watch(process: &Process, resume_token: &str) -> Streaming<ReplanEvent> {
-    let asked = WatchReplansRequest { resume_token: resume_token.to_owned(), ..WatchReplansRequest::default() };
-    faults(process).await.watch_replans(asked).await.unwrap().into_inner()
+    let asked = WatchLeasesRequest { resume_token: resume_token.to_owned(), ..WatchLeasesRequest::default() };
+    {
+        let mut events = LeasesClient::new(process.channel().await).watch_leases(asked).await.unwrap().into_inner();
+        let first = events.message().await.unwrap().unwrap();
+        assert!(matches!(first.event, Some(Event::Started(_))), "{first:?}");
+        events
+    }
 }
 
 /// Events up to one that nothing better follows.
@@ -120,7 +125,7 @@ async fn a_repair_begins_at_once_though_all_workers_search() {
     let (_, ended) = process.syntheses().await;
     for number in 0..8 {
         let large = request(&format!("dgx-a100:boxes=125,degrade=b{number}g3-ib*1/2"));
-        process.client().await.prefetch(large).await.unwrap();
+        process.client().await.prefetch_plan(large).await.unwrap();
     }
     while process.syntheses().await.0 < 2 {
         assert!(process.syntheses().await.1 < ended + 6, "two searches run for a while");
@@ -155,16 +160,16 @@ async fn a_lease_on_very_many_ranks_is_planned_again_by_rule() {
         let (reached, bound) = told.optimality.split_once('/').unwrap();
         let [reached, bound] = [reached, bound].map(|number| number.parse::<f64>().unwrap());
         assert!(reached / bound > 0.995, "{}", told.optimality);
-        let wanted = FetchArtifactRequest {
-            plan: told.new_plan.clone(),
+        let wanted = FetchPlanFileRequest {
+            name: told.new_plan.clone(),
             format: OutputFormat::Json.into(),
             ranks: vec![17],
-            ..FetchArtifactRequest::default()
+            ..FetchPlanFileRequest::default()
         };
-        let mut parts = process.client().await.fetch_artifact(wanted).await.unwrap().into_inner();
+        let mut parts = process.plans().await.fetch_plan_file(wanted).await.unwrap().into_inner();
         let mut file = Vec::new();
         while let Some(part) = parts.message().await.unwrap() {
-            if let Some(fetch_artifact_event::Event::Content(piece)) = part.event {
+            if let Some(fetch_plan_file_event::Event::Content(piece)) = part.event {
                 file.extend_from_slice(&piece.data);
             }
         }

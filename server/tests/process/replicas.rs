@@ -18,7 +18,7 @@ use canopy_prerequisites::{Commits, Postgres};
 use canopy_proto::v1::operation::Result as Ended;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::{Operation, Plan, PlanReply, PlanRequest, WaitOperationRequest};
+use canopy_proto::v1::{Operation, Plan, PlanRequest, PlanResponse, WaitOperationRequest};
 use prost::Message as _;
 use tempfile::TempDir;
 use tokio::sync::RwLock;
@@ -259,9 +259,9 @@ impl Load {
     fn note(&self, number: u64, plan: &Plan) {
         let sent = Plan { provenance: None, ..plan.clone() }.encode_to_vec();
         let mut plans = self.plans.lock().unwrap();
-        assert_eq!(plans.entry(plan.id.clone()).or_insert_with(|| sent.clone()), &sent, "{} has changed", plan.id);
+        assert_eq!(plans.entry(plan.name.clone()).or_insert_with(|| sent.clone()), &sent, "{} has changed", plan.name);
         let mut named = self.named.lock().unwrap();
-        assert_eq!(named.entry(number).or_insert_with(|| plan.id.clone()), &plan.id, "request {number}");
+        assert_eq!(named.entry(number).or_insert_with(|| plan.name.clone()), &plan.name, "request {number}");
         self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -279,7 +279,7 @@ impl Load {
             let operation = self.until_answered(&mut random, |channel| prefetch(channel, asked.clone())).await;
             let ended = self.until_answered(&mut random, |channel| end_of(channel, operation.name.clone())).await;
             match ended.result {
-                Some(Ended::Response(reply)) => assert!(!reply.plan.unwrap().id.is_empty()),
+                Some(Ended::Response(reply)) => assert!(!reply.plan.unwrap().name.is_empty()),
                 other => panic!("{}: {other:?}", operation.name),
             }
             self.answered.fetch_add(1, Ordering::Relaxed);
@@ -287,12 +287,12 @@ impl Load {
     }
 }
 
-async fn plan(channel: Channel, asked: PlanRequest) -> Result<PlanReply, Status> {
+async fn plan(channel: Channel, asked: PlanRequest) -> Result<PlanResponse, Status> {
     Ok(PlannerClient::new(channel).plan(asked).await?.into_inner())
 }
 
 async fn prefetch(channel: Channel, asked: PlanRequest) -> Result<Operation, Status> {
-    Ok(PlannerClient::new(channel).prefetch(asked).await?.into_inner())
+    Ok(PlannerClient::new(channel).prefetch_plan(asked).await?.into_inner())
 }
 
 async fn end_of(channel: Channel, name: String) -> Result<Operation, Status> {

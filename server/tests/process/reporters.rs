@@ -5,7 +5,8 @@ use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, Fault, FaultEvent, Lease, ListFaultsRequest,
-    ListLeasesRequest, Placement, PlanRequest, RankSlot, ReportFaultsReply, ReportFaultsRequest, ReportOutcome, fault,
+    ListLeasesRequest, Placement, PlanRequest, RankSlot, ReportFaultsRequest, ReportFaultsResponse, ReportOutcome,
+    fault,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -79,7 +80,7 @@ impl Site {
         caller: &Shows,
         subject: ReportFaultsRequest,
         device: DeviceTarget,
-    ) -> Result<ReportFaultsReply, Status> {
+    ) -> Result<ReportFaultsResponse, Status> {
         let event = FaultEvent {
             source: "dcgm".to_owned(),
             event_id: format!("{device:?}"),

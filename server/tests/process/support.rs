@@ -7,6 +7,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{Collective, CollectiveSpec, PlanRequest, TopologySource};
 use serde_json::Value;
@@ -102,6 +103,10 @@ impl Process {
 
     pub(crate) async fn client(&self) -> PlannerClient<Channel> {
         PlannerClient::new(self.channel().await)
+    }
+
+    pub(crate) async fn plans(&self) -> PlansClient<Channel> {
+        PlansClient::new(self.channel().await)
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -14,7 +14,10 @@ async fn a_stream_brings_acceptance_progress_header_and_whole_files() {
     let sequence: Vec<u64> = streamed.events.iter().map(|event| event.sequence).collect();
     assert_eq!(sequence, (0..streamed.events.len() as u64).collect::<Vec<_>>());
     let Some(Event::Accepted(accepted)) = &streamed.events[0].event else { panic!("acceptance comes first") };
-    assert_eq!((accepted.joined, accepted.deadline_ms, accepted.request_key.len()), (false, 30_000, 64));
+    assert_eq!(
+        (accepted.joined, accepted.deadline.map(|it| it.seconds), accepted.request_key.len()),
+        (false, Some(30), 64)
+    );
     let plan = streamed.header.plan.unwrap();
     assert_eq!(plan.artifacts.len(), 2);
     for (artifact, file) in plan.artifacts.iter().zip(&streamed.files) {

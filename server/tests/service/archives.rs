@@ -2,15 +2,15 @@
 
 use std::io::Cursor;
 
-use canopy_proto::v1::export_plans_event::Event as Exported;
+use canopy_proto::v1::archive_event::Event as Exported;
 use canopy_proto::v1::import_plans_request::Event as Imported;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     ArchiveContents, ArchiveEnd, ArchivePiece, CacheOutcome, Collective, CollectiveSpec, ExportPlansRequest,
-    ImportPlansReply, ImportPlansRequest, ListPlansRequest, ListTopologiesRequest, OutputSpec, PinPlanRequest,
-    PlanReply, PlanRequest, PutTopologyRequest, Quality,
+    ImportPlansRequest, ImportPlansResponse, ListPlansRequest, ListTopologiesRequest, OutputSpec, PinPlanRequest,
+    PlanRequest, PlanResponse, PutTopologyRequest, Quality,
 };
 use canopy_server::{ArchiveTrust, ArchiveWriter, PlanKey, read_archive};
 use canopy_store::{MemoryStore, Space, Store as _, decode_record, encode_record};
@@ -21,8 +21,8 @@ use tonic_types::StatusExt as _;
 
 use crate::support::{TestServer, both_outputs, request, sha256};
 
-fn plans(server: &TestServer) -> PlanAdminClient<Channel> {
-    PlanAdminClient::new(server.channel.clone())
+fn plans(server: &TestServer) -> PlansClient<Channel> {
+    PlansClient::new(server.channel.clone())
 }
 
 /// A server with three plans, one of them pinned and one used, and a topology.
@@ -31,12 +31,12 @@ async fn filled() -> TestServer {
     let mut ids = Vec::new();
     for expression in ["ring:4", "torus:3x3", "dgx-a100:boxes=2"] {
         let request = PlanRequest { outputs: both_outputs(), ..request(expression) };
-        ids.push(server.client().plan(request).await.unwrap().into_inner().plan.unwrap().id);
+        ids.push(server.client().plan(request).await.unwrap().into_inner().plan.unwrap().name);
     }
     server.client().plan(PlanRequest { outputs: both_outputs(), ..request("torus:3x3") }).await.unwrap();
     plans(&server).pin_plan(PinPlanRequest { name: ids[0].clone(), request_id: String::new() }).await.unwrap();
     let put = PutTopologyRequest { topology: request("ring:7").topology, request_id: String::new() };
-    TopologiesClient::new(server.channel.clone()).put_topology(put).await.unwrap();
+    NetworksClient::new(server.channel.clone()).put_topology(put).await.unwrap();
     server
 }
 
@@ -71,17 +71,20 @@ pub(crate) fn messages(archive: &[u8], request_id: &str) -> Vec<ImportPlansReque
     archive.chunks(1000).enumerate().map(piece).chain([event(Imported::End(end))]).collect()
 }
 
-pub(crate) async fn import(server: &TestServer, messages: Vec<ImportPlansRequest>) -> Result<ImportPlansReply, Status> {
+pub(crate) async fn import(
+    server: &TestServer,
+    messages: Vec<ImportPlansRequest>,
+) -> Result<ImportPlansResponse, Status> {
     plans(server).import_plans(tokio_stream::iter(messages)).await.map(tonic::Response::into_inner)
 }
 
 /// What a server holds, apart from when it was used last.
 async fn holdings(server: &TestServer) -> (Vec<(String, String, bool, u64)>, Vec<String>) {
     let listed = plans(server).list_plans(ListPlansRequest::default()).await.unwrap().into_inner();
-    let known = listed.plans.into_iter().map(|plan| (plan.id, plan.content_key, plan.pinned, plan.hits)).collect();
-    let mut topologies = TopologiesClient::new(server.channel.clone());
+    let known = listed.plans.into_iter().map(|plan| (plan.name, plan.content_key, plan.pinned, plan.hits)).collect();
+    let mut topologies = NetworksClient::new(server.channel.clone());
     let kept = topologies.list_topologies(ListTopologiesRequest::default()).await.unwrap().into_inner();
-    (known, kept.topologies.into_iter().map(|topology| topology.id).collect())
+    (known, kept.topologies.into_iter().map(|topology| topology.name).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,7 +228,7 @@ fn archive_of(key: &PlanKey, record: &[u8], summary: &[u8]) -> Vec<u8> {
 fn with_quality(archive: &[u8], change: impl FnOnce(&mut Quality)) -> Vec<u8> {
     let (key, record, summary) = only_plan(archive);
     let payload = decode_record(&record).unwrap();
-    let (beside, mut reply) = (Beside::decode(payload).unwrap(), PlanReply::decode(payload).unwrap());
+    let (beside, mut reply) = (Beside::decode(payload).unwrap(), PlanResponse::decode(payload).unwrap());
     change(reply.plan.as_mut().unwrap().quality.as_mut().unwrap());
     let payload = [reply.encode_to_vec(), beside.encode_to_vec()].concat();
     archive_of(&key, &encode_record(&payload), &summary)
@@ -257,10 +260,10 @@ fn forged(good: &[u8], bad: &[u8], with_request: bool) -> Vec<u8> {
     let request = Beside::decode(payload).unwrap();
     assert!(!request.request.is_empty());
     let (_, other, _) = only_plan(bad);
-    let mut reply = PlanReply::decode(decode_record(&other).unwrap()).unwrap();
+    let mut reply = PlanResponse::decode(decode_record(&other).unwrap()).unwrap();
     let plan = reply.plan.as_mut().unwrap();
     plan.content_key = key.to_string();
-    plan.id = format!("plans/{:.32}", plan.content_key);
+    plan.name = format!("plans/{:.32}", plan.content_key);
     let mut payload = reply.encode_to_vec();
     if with_request {
         payload.extend(request.encode_to_vec());
@@ -373,7 +376,7 @@ async fn only_archives_of_trusted_servers_are_imported() {
     let source = filled().await;
     let (archive, _) = export(&source, "").await.unwrap();
     let asked = canopy_proto::v1::GetStatusRequest {};
-    let key = ServerAdminClient::new(source.channel.clone()).get_status(asked).await.unwrap().into_inner().archive_key;
+    let key = ServerClient::new(source.channel.clone()).get_status(asked).await.unwrap().into_inner().archive_key;
     // Signed as it is, it ends with 104 bytes that others lack.
     let (unsigned, server) = (&archive[..archive.len() - 104], trusting(ArchiveTrust::own()).await);
     for (bytes, words) in [(&archive[..], key.as_str()), (unsigned, "is not signed")] {

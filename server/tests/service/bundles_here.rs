@@ -5,7 +5,7 @@ use std::time::Duration;
 use canopy_planner::Watch;
 use canopy_proto::v1::{
     BundleCommunicator, Collective, CollectiveSpec, FaultPolicy, JointCollective, OutputFormat, OutputSpec,
-    PlanBundleReply, PlanBundleRequest,
+    PlanBundleRequest, PlanBundleResponse,
 };
 use canopy_service::bundle::Bundled;
 use canopy_service::{Limits, Outcome, PlanService, ServerReason, ServiceError};
@@ -69,7 +69,7 @@ fn here(
 }
 
 /// The reply without what differs from run to run.
-fn told(mut reply: PlanBundleReply) -> PlanBundleReply {
+fn told(mut reply: PlanBundleResponse) -> PlanBundleResponse {
     for item in reply.joint.iter_mut().flat_map(|joint| &mut joint.items) {
         item.timings = None;
         item.cache = 0;
@@ -146,7 +146,7 @@ fn what_only_a_server_knows_is_left_to_it() {
     let ignoring = PlanBundleRequest { fault_policy: FaultPolicy::Ignore.into(), ..joint("mesh:4x4") };
     assert_eq!(reason(ignoring), None);
     let stored = canopy_proto::v1::TopologySource {
-        source: Some(canopy_proto::v1::topology_source::Source::Id("topologies/ab".to_owned())),
+        source: Some(canopy_proto::v1::topology_source::Source::Name("topologies/ab".to_owned())),
     };
     let asked = PlanBundleRequest { topology: Some(stored), ..joint("mesh:4x4") };
     assert_eq!(reason(asked), Some(ServerReason::StoredNetwork));

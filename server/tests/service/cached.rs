@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use canopy_proto::v1::fetch_artifact_event::Event;
+use canopy_proto::v1::fetch_plan_file_event::Event;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{
-    Artifact, AutomaticInstances, CacheOutcome, ExplainPlanRequest, FetchArtifactRequest, GetPlanRequest, OutputFormat,
+    Artifact, AutomaticInstances, CacheOutcome, ExplainPlanRequest, FetchPlanFileRequest, GetPlanRequest, OutputFormat,
     OutputSpec, Plan, PlanRequest, Priority,
 };
 use tonic::{Code, Request, Status};
@@ -33,9 +33,9 @@ async fn planned(server: &TestServer, asked: PlanRequest) -> (Plan, Vec<Vec<u8>>
 }
 
 /// The description and the bytes of a file from an offset on.
-async fn fetch(server: &TestServer, wanted: FetchArtifactRequest) -> Result<(Artifact, Vec<u8>), Status> {
+async fn fetch(server: &TestServer, wanted: FetchPlanFileRequest) -> Result<(Artifact, Vec<u8>), Status> {
     let start = wanted.offset;
-    let mut incoming = server.client().fetch_artifact(wanted).await?.into_inner();
+    let mut incoming = server.plans().fetch_plan_file(wanted).await?.into_inner();
     let (mut described, mut bytes) = (None, Vec::new());
     while let Some(event) = incoming.message().await? {
         match event.event.unwrap() {
@@ -58,20 +58,20 @@ async fn fetch(server: &TestServer, wanted: FetchArtifactRequest) -> Result<(Art
 #[tokio::test]
 async fn a_lookup_answers_from_the_cache_only_and_sends_no_files() {
     let server = TestServer::start().await;
-    let missing = server.client().lookup_plan(request("ring:6")).await;
+    let missing = server.client().look_up_plan(request("ring:6")).await;
     check_refused(missing, Code::NotFound, "PLAN_NOT_CACHED", "");
     assert_eq!(server.statistics.synthesis_count(), 0);
     let made = server.client().plan(request("ring:6")).await.unwrap().into_inner();
-    let found = server.client().lookup_plan(request("ring:6")).await.unwrap().into_inner();
+    let found = server.client().look_up_plan(request("ring:6")).await.unwrap().into_inner();
     assert_eq!(found.cache(), CacheOutcome::Hit);
     let (made, found) = (made.plan.unwrap(), found.plan.unwrap());
-    assert_eq!((&found.id, &found.quality), (&made.id, &made.quality));
+    assert_eq!((&found.name, &found.quality), (&made.name, &made.quality));
     assert!(found.artifacts.iter().all(|artifact| artifact.content.is_none() && artifact.size_bytes > 0));
     let detached = PlanRequest { detached: true, ..request("ring:6") };
-    let refused = server.client().lookup_plan(detached).await;
+    let refused = server.client().look_up_plan(detached).await;
     check_refused(refused, Code::InvalidArgument, "FIELD_NOT_APPLICABLE", "detached");
     let urgent = PlanRequest { priority: Priority::Repair.into(), ..request("ring:6") };
-    let refused = server.client().lookup_plan(urgent).await;
+    let refused = server.client().look_up_plan(urgent).await;
     check_refused(refused, Code::InvalidArgument, "FIELD_NOT_APPLICABLE", "priority");
     server.stop().await;
 }
@@ -88,14 +88,14 @@ async fn a_lookup_waits_for_no_synthesis_even_when_the_queue_is_full() {
     };
     let running = call("ring:5");
     gate.wait_for(1, 0);
-    let _waiting = server.client().plan_stream(request("ring:6")).await.unwrap();
+    let _waiting = server.client().stream_plan(request("ring:6")).await.unwrap();
     for expression in ["ring:5", "ring:6", "ring:7"] {
-        let missing = server.client().lookup_plan(request(expression)).await;
+        let missing = server.client().look_up_plan(request(expression)).await;
         check_refused(missing, Code::NotFound, "PLAN_NOT_CACHED", "");
     }
     gate.open();
     running.await.unwrap().unwrap();
-    server.client().lookup_plan(request("ring:5")).await.unwrap();
+    server.client().look_up_plan(request("ring:5")).await.unwrap();
     server.stop().await;
 }
 
@@ -103,12 +103,12 @@ async fn a_lookup_waits_for_no_synthesis_even_when_the_queue_is_full() {
 async fn a_plan_is_described_and_explained_by_its_name() {
     let server = TestServer::start().await;
     let (plan, _) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("torus:4x4") }).await;
-    let name = plan.id.clone();
+    let name = plan.name.clone();
     let described =
-        server.client().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await.unwrap().into_inner();
+        server.plans().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await.unwrap().into_inner();
     assert_eq!(described, plan);
     let explained =
-        server.client().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
+        server.plans().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
     assert_eq!((&*explained.gap, explained.gap_float), ("0/1", 0.0));
     let bound = &plan.quality.as_ref().unwrap().bound;
     assert!(explained.limit.contains(&format!("no schedule exceeds {bound} bytes/s")), "{}", explained.limit);
@@ -139,24 +139,24 @@ async fn files_of_one_runtime_are_told_apart_by_their_instances() {
     let outputs = vec![of(Some(Instancing::Instances(2))), of(None), of(Some(automatic))];
     let (plan, files) = planned(&server, PlanRequest { outputs, ..request("ring:4") }).await;
     let (alone, _) = planned(&server, PlanRequest { outputs: vec![of(None)], ..request("ring:4") }).await;
-    assert_ne!(alone.id, plan.id);
+    assert_ne!(alone.name, plan.name);
     let instances: Vec<u32> = plan.artifacts.iter().map(|artifact| artifact.instances).collect();
     assert_eq!(instances, [2, 1, 32]);
-    let wanted = |instances| FetchArtifactRequest {
-        plan: plan.id.clone(),
+    let wanted = |instances| FetchPlanFileRequest {
+        name: plan.name.clone(),
         format: OutputFormat::MscclXml.into(),
         instances,
-        ..FetchArtifactRequest::default()
+        ..FetchPlanFileRequest::default()
     };
     for (position, instances) in [(0, 0), (0, 2), (1, 1), (2, 32)] {
         let (described, bytes) = fetch(&server, wanted(instances)).await.unwrap();
         assert_eq!((&described, &bytes), (&plan.artifacts[position], &files[position]), "{instances}");
     }
     let refused = fetch(&server, wanted(3)).await;
-    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
-    let name = plan.id.clone();
+    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.name);
+    let name = plan.name.clone();
     let explained =
-        server.client().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
+        server.plans().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
     for facts in &explained.artifacts {
         let msccl = facts.msccl.as_ref().unwrap();
         assert_eq!(msccl.channels, facts.artifact.as_ref().unwrap().instances);
@@ -172,12 +172,12 @@ async fn what_is_not_cached_has_no_name() {
     let unknown = format!("plans/{:032}", 7);
     for name in ["", "plans/", "plans/x", "ring:4", "operations/1", &unknown] {
         let name = name.to_owned();
-        let refused = server.client().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await;
+        let refused = server.plans().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await;
         check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
-        let refused = server.client().explain_plan(ExplainPlanRequest { name: name.clone(), placement: None }).await;
+        let refused = server.plans().explain_plan(ExplainPlanRequest { name: name.clone(), placement: None }).await;
         check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
         let format = OutputFormat::Json.into();
-        let wanted = FetchArtifactRequest { plan: name.clone(), format, ..FetchArtifactRequest::default() };
+        let wanted = FetchPlanFileRequest { name: name.clone(), format, ..FetchPlanFileRequest::default() };
         check_refused(fetch(&server, wanted).await, Code::NotFound, "PLAN_UNKNOWN", &name);
     }
     server.stop().await;
@@ -188,12 +188,12 @@ async fn a_file_is_fetched_whole_and_from_any_offset() {
     let server = TestServer::start().await;
     let (plan, files) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("ring:32") }).await;
     for (artifact, file) in plan.artifacts.iter().zip(&files) {
-        let wanted = |offset| FetchArtifactRequest {
-            plan: plan.id.clone(),
+        let wanted = |offset| FetchPlanFileRequest {
+            name: plan.name.clone(),
             format: artifact.format,
             profile: String::new(),
             offset,
-            ..FetchArtifactRequest::default()
+            ..FetchPlanFileRequest::default()
         };
         for offset in [0, 1, file.len() / 2, 256 << 10, file.len() - 1, file.len()] {
             if offset > file.len() {
@@ -206,16 +206,16 @@ async fn a_file_is_fetched_whole_and_from_any_offset() {
         check_refused(beyond, Code::InvalidArgument, "OFFSET_INVALID", "offset");
         check_refused(fetch(&server, wanted(u64::MAX)).await, Code::InvalidArgument, "OFFSET_INVALID", "offset");
     }
-    let json = |format: i32, profile: &str| FetchArtifactRequest {
-        plan: plan.id.clone(),
+    let json = |format: i32, profile: &str| FetchPlanFileRequest {
+        name: plan.name.clone(),
         format,
         profile: profile.to_owned(),
-        ..FetchArtifactRequest::default()
+        ..FetchPlanFileRequest::default()
     };
     let refused = fetch(&server, json(0, "")).await;
     check_refused(refused, Code::InvalidArgument, "ENUM_VALUE_UNKNOWN", "format");
     let refused = fetch(&server, json(OutputFormat::Json.into(), "msccl")).await;
-    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
+    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.name);
     server.stop().await;
 }
 
@@ -239,12 +239,12 @@ fn parts_of_ranks(file: &[u8]) -> Vec<Vec<String>> {
 async fn some_ranks_fetch_their_part_of_a_file() {
     let server = TestServer::start().await;
     let (plan, files) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("ring:8") }).await;
-    let wanted = |ranks: &[u32], offset| FetchArtifactRequest {
-        plan: plan.id.clone(),
+    let wanted = |ranks: &[u32], offset| FetchPlanFileRequest {
+        name: plan.name.clone(),
         format: OutputFormat::MscclXml.into(),
         offset,
         ranks: ranks.to_vec(),
-        ..FetchArtifactRequest::default()
+        ..FetchPlanFileRequest::default()
     };
     let whole = parts_of_ranks(&files[1]);
     let (described, slice) = fetch(&server, wanted(&[6, 2, 6], 0)).await.unwrap();
@@ -269,7 +269,7 @@ async fn some_ranks_fetch_their_part_of_a_file() {
     assert_eq!(fetch(&server, wanted(&all, 0)).await.unwrap(), (plan.artifacts[1].clone(), files[1].clone()));
     let refused = fetch(&server, wanted(&[0, 8], 0)).await;
     check_refused(refused, Code::InvalidArgument, "SLICE_RANK_UNKNOWN", "ranks");
-    let json = FetchArtifactRequest { format: OutputFormat::Json.into(), ..wanted(&[0], 0) };
+    let json = FetchPlanFileRequest { format: OutputFormat::Json.into(), ..wanted(&[0], 0) };
     check_refused(fetch(&server, json).await, Code::InvalidArgument, "SLICE_UNSUPPORTED", "ranks");
     server.stop().await;
 }
@@ -280,12 +280,12 @@ async fn one_rank_of_a_plan_in_stages_has_files_that_the_plan_has_not() {
     let asked = PlanRequest { algorithm: "stages".to_owned(), ..request("dgx-h100:boxes=3") };
     let (plan, files) = planned(&server, asked).await;
     assert_eq!(files.len(), 1);
-    let wanted = |format: OutputFormat, ranks: &[u32], offset| FetchArtifactRequest {
-        plan: plan.id.clone(),
+    let wanted = |format: OutputFormat, ranks: &[u32], offset| FetchPlanFileRequest {
+        name: plan.name.clone(),
         format: format.into(),
         offset,
         ranks: ranks.to_vec(),
-        ..FetchArtifactRequest::default()
+        ..FetchPlanFileRequest::default()
     };
     let rule = canopy_plan::read_rule(&files[0]).unwrap();
     for (format, begins) in
@@ -306,7 +306,7 @@ async fn one_rank_of_a_plan_in_stages_has_files_that_the_plan_has_not() {
     check_refused(routes, Code::FailedPrecondition, "RANK_FILE_INFEASIBLE", "");
     // Several at once have only what the plan has.
     let refused = fetch(&server, wanted(OutputFormat::OnecclXml, &[0, 1], 0)).await;
-    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
+    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.name);
     server.stop().await;
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    CacheOutcome, DeviceTarget, Fault, GetPlanRequest, NicTarget, OnMiss, Plan, PlanReply, PlanRequest, Punctured,
+    CacheOutcome, DeviceTarget, Fault, GetPlanRequest, NicTarget, OnMiss, Plan, PlanRequest, PlanResponse, Punctured,
     QualityPolicy, TopologySource, fault,
 };
 use canopy_server::Making;
@@ -40,11 +40,11 @@ async fn candidates_of(
     asked: PlanRequest,
     on_miss: OnMiss,
     is_enough: impl Fn(&[Plan]) -> bool,
-) -> (Vec<Plan>, PlanReply) {
+) -> (Vec<Plan>, PlanResponse) {
     let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
     let mut asked = Request::new(PlanRequest { quality, ..asked });
     asked.set_timeout(Duration::from_secs(20));
-    let mut events = server.bare().await.plan_stream(asked).await.unwrap().into_inner();
+    let mut events = server.bare().await.stream_plan(asked).await.unwrap().into_inner();
     let (mut candidates, mut last) = (Vec::new(), None);
     while let Some(event) = events.message().await.unwrap() {
         match event.event.unwrap() {
@@ -79,8 +79,8 @@ fn without_a_nic(network: &str) -> PlanRequest {
 
 async fn get(server: &TestServer, plan: &Plan) -> Plan {
     server
-        .client()
-        .get_plan(GetPlanRequest { name: plan.id.clone(), ..GetPlanRequest::default() })
+        .plans()
+        .get_plan(GetPlanRequest { name: plan.name.clone(), ..GetPlanRequest::default() })
         .await
         .unwrap()
         .into_inner()
@@ -99,7 +99,7 @@ async fn better_and_better_plans_come_before_the_optimum() {
         assert_eq!(candidate.checked.len(), 5);
         assert!(candidate.artifacts.iter().all(|file| file.content.is_none() && file.size_bytes > 0));
         let kept = get(&server, candidate).await;
-        assert_eq!((kept.algorithm.as_str(), kept.superseded_by.as_str()), (&*candidate.algorithm, &*last.id));
+        assert_eq!((kept.algorithm.as_str(), kept.superseded_by.as_str()), (&*candidate.algorithm, &*last.name));
     }
     server.stop().await;
 }
@@ -111,7 +111,7 @@ async fn the_quick_plan_is_a_candidate_for_who_would_take_it() {
     let is_enough = |candidates: &[Plan]| candidates.len() == 1;
     let (candidates, last) = candidates_of((&server, &gate), request(RAIL), OnMiss::Fallback, is_enough).await;
     assert_eq!(candidates.iter().map(|plan| plan.algorithm.as_str()).collect::<Vec<_>>(), ["direct"]);
-    assert_eq!(get(&server, &candidates[0]).await.superseded_by, last.plan.unwrap().id);
+    assert_eq!(get(&server, &candidates[0]).await.superseded_by, last.plan.unwrap().name);
     let (candidates, _) = candidates_of((&server, &gate), request("ring:9"), OnMiss::Fail, |_| true).await;
     assert_eq!(candidates, []);
     server.stop().await;
@@ -124,7 +124,7 @@ async fn a_candidate_that_comes_first_of_all_is_superseded_too() {
     let server = TestServer::start_with(|_| {}, planner).await;
     let is_enough = |candidates: &[Plan]| candidates.len() == 1;
     let (candidates, last) = candidates_of((&server, &gate), request(RAIL), OnMiss::Fallback, is_enough).await;
-    assert_eq!(get(&server, &candidates[0]).await.superseded_by, last.plan.unwrap().id);
+    assert_eq!(get(&server, &candidates[0]).await.superseded_by, last.plan.unwrap().name);
     server.stop().await;
 }
 
@@ -148,13 +148,13 @@ async fn after_a_fault_a_repaired_plan_comes_first() {
     let is_enough = |candidates: &[Plan]| candidates.iter().any(|plan| plan.algorithm == "repair");
     let (candidates, last) = candidates_of((&server, &gate), without_a_nic(BOXES), OnMiss::Fallback, is_enough).await;
     let repaired = candidates.iter().find(|plan| plan.algorithm == "repair").unwrap();
-    assert_eq!(repaired.provenance.as_ref().unwrap().repaired_from, sound.id);
+    assert_eq!(repaired.provenance.as_ref().unwrap().repaired_from, sound.name);
     assert_eq!(last.cache(), CacheOutcome::Miss);
     let last = last.plan.unwrap();
     assert_eq!(last.algorithm, "forest");
     assert!(optimality(repaired) > optimality(&quick) && optimality(repaired) <= optimality(&last));
     assert!(optimality(repaired) >= Ratio::new(9_u32, 10_u32).unwrap());
-    assert_eq!(get(&server, repaired).await.superseded_by, last.id);
+    assert_eq!(get(&server, repaired).await.superseded_by, last.name);
     server.stop().await;
 }
 
@@ -170,10 +170,10 @@ async fn before_a_first_plan_comes_one_of_a_larger_network_that_was_repaired() {
     let is_enough = |candidates: &[Plan]| candidates.iter().any(|plan| plan.algorithm == "repair");
     let (candidates, last) = candidates_of((&server, &gate), request(LEFT), OnMiss::Fallback, is_enough).await;
     let repaired = candidates.iter().find(|plan| plan.algorithm == "repair").unwrap();
-    assert_eq!(repaired.provenance.as_ref().unwrap().repaired_from, sound.id);
+    assert_eq!(repaired.provenance.as_ref().unwrap().repaired_from, sound.name);
     assert_eq!((last.cache(), repaired.checked.len()), (CacheOutcome::Miss, 5));
     let last = last.plan.unwrap();
     assert_eq!((last.algorithm.as_str(), last.provenance.as_ref().unwrap().repaired_from.as_str()), ("forest", ""));
-    assert_eq!(get(&server, repaired).await.superseded_by, last.id);
+    assert_eq!(get(&server, repaired).await.superseded_by, last.name);
     server.stop().await;
 }

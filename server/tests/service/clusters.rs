@@ -1,12 +1,12 @@
 //! Stored clusters: requests name machines, faults belong to devices of the cluster.
 
 use canopy_proto::v1::cluster_description::Fabric;
-use canopy_proto::v1::clusters_client::ClustersClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     ClearFaultsRequest, ClusterDescription, ClusterNodes, DeleteClusterRequest, Fault, FaultScope, GetClusterRequest,
-    HostKind, ListClustersRequest, ListFaultsRequest, PlanReply, PlanRequest, PutClusterReply, PutClusterRequest,
-    ReportFaultsReply, ReportFaultsRequest, TopologyDocument, TopologySource, fault,
+    HostKind, ListClustersRequest, ListFaultsRequest, PlanRequest, PlanResponse, PutClusterRequest, PutClusterResponse,
+    ReportFaultsRequest, ReportFaultsResponse, TopologyDocument, TopologySource, fault,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -19,8 +19,8 @@ const DUMP: &str = include_str!("../../../crates/import/tests/data/four-gpus.xml
 const CONF: &str =
     "SwitchName=leaf1 Nodes=gpu[01-04]\nSwitchName=leaf2 Nodes=gpu[05-08]\nSwitchName=spine Switches=leaf[1-2]\n";
 
-fn clusters(server: &TestServer) -> ClustersClient<Channel> {
-    ClustersClient::new(server.channel.clone())
+fn clusters(server: &TestServer) -> NetworksClient<Channel> {
+    NetworksClient::new(server.channel.clone())
 }
 
 fn file(text: &str) -> TopologyDocument {
@@ -32,7 +32,7 @@ fn described(rates: &str) -> ClusterDescription {
     ClusterDescription { fabric: Some(Fabric::File(file(CONF))), hosts, rates: rates.to_owned() }
 }
 
-pub(crate) async fn put(server: &TestServer, rates: &str) -> PutClusterReply {
+pub(crate) async fn put(server: &TestServer, rates: &str) -> PutClusterResponse {
     let (name, description) = ("clusters/prod".to_owned(), Some(described(rates)));
     let asked = PutClusterRequest { name, description, ..PutClusterRequest::default() };
     clusters(server).put_cluster(asked).await.unwrap().into_inner()
@@ -47,17 +47,17 @@ fn on(nodes: &[&str]) -> PlanRequest {
     PlanRequest { topology: Some(part(nodes)), ..request("") }
 }
 
-async fn plan(server: &TestServer, nodes: &[&str]) -> PlanReply {
+async fn plan(server: &TestServer, nodes: &[&str]) -> PlanResponse {
     server.client().plan(on(nodes)).await.unwrap().into_inner()
 }
 
-async fn report(server: &TestServer, nodes: &[&str], (id, fault): (&str, Fault)) -> ReportFaultsReply {
+async fn report(server: &TestServer, nodes: &[&str], (id, fault): (&str, Fault)) -> ReportFaultsResponse {
     let events = vec![event(id, fault, false)];
     let asked = ReportFaultsRequest { topology: Some(part(nodes)), events, ..ReportFaultsRequest::default() };
     faults(server).report_faults(asked).await.unwrap().into_inner()
 }
 
-fn around(reply: &PlanReply) -> usize {
+fn around(reply: &PlanResponse) -> usize {
     reply.puncture.as_ref().map_or(0, |puncture| puncture.faults.len())
 }
 
@@ -79,16 +79,16 @@ async fn jobs_name_their_machines_and_share_what_was_found_for_the_shape() {
     assert!(!put(&server, "").await.changed);
     let first = plan(&server, &["gpu[01-02]", "gpu05"]).await;
     let facts = first.plan.unwrap();
-    let first_id = facts.id.clone();
+    let first_id = facts.name.clone();
     assert_eq!((facts.quality.unwrap().optimality.as_str(), facts.topology.unwrap().ranks), ("1/1", 12));
     let synthesised = server.statistics.synthesis_count();
     let other = plan(&server, &["gpu07", "gpu08", "gpu03"]).await;
-    assert_ne!(other.plan.unwrap().id, first_id, "its files name other machines");
+    assert_ne!(other.plan.unwrap().name, first_id, "its files name other machines");
     assert_eq!(server.statistics.synthesis_count(), synthesised, "the shape is the same: nothing is searched");
-    assert_eq!(plan(&server, &["gpu01,gpu02,gpu05"]).await.plan.unwrap().id, first_id);
+    assert_eq!(plan(&server, &["gpu01,gpu02,gpu05"]).await.plan.unwrap().name, first_id);
     // The cluster may change: what was planned for it stays, and other rates make other plans.
     assert!(put(&server, "nic=200Gb/s").await.changed);
-    assert_ne!(plan(&server, &["gpu[01-02]", "gpu05"]).await.plan.unwrap().id, first_id);
+    assert_ne!(plan(&server, &["gpu[01-02]", "gpu05"]).await.plan.unwrap().name, first_id);
     let got = clusters(&server).get_cluster(GetClusterRequest { name: cluster.name }).await.unwrap().into_inner();
     assert_eq!((got.nodes.len(), got.nodes[7].as_str()), (8, "gpu08"));
     assert_eq!(got.description.unwrap(), described("nic=200Gb/s"));

@@ -3,8 +3,8 @@
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, DocumentFormat, Fault, FaultEvent, FaultScope, Lease,
-    ListFaultsRequest, NicTarget, Placement, PlanReply, PlanRequest, RankSlot, ReplanStage, ReportFaultsReply,
-    ReportFaultsRequest, ReportOutcome, fault,
+    ListFaultsRequest, NicTarget, Placement, PlanRequest, PlanResponse, RankSlot, ReplanStage, ReportFaultsRequest,
+    ReportFaultsResponse, ReportOutcome, fault,
 };
 use canopy_topology::{TopologyLimits, generate, to_yaml};
 use tonic::{Code, Status};
@@ -43,12 +43,12 @@ fn host(name: &str) -> Fault {
 }
 
 /// Reports of a job, or of machines where none is named.
-async fn report_of(server: &TestServer, job: &str, events: Vec<FaultEvent>) -> Result<ReportFaultsReply, Status> {
+async fn report_of(server: &TestServer, job: &str, events: Vec<FaultEvent>) -> Result<ReportFaultsResponse, Status> {
     let asked = ReportFaultsRequest { topology: None, events, job: job.to_owned() };
     faults(server).report_faults(asked).await.map(tonic::Response::into_inner)
 }
 
-async fn plan(server: &TestServer, request: PlanRequest) -> PlanReply {
+async fn plan(server: &TestServer, request: PlanRequest) -> PlanResponse {
     server.client().plan(request).await.unwrap().into_inner()
 }
 
@@ -57,7 +57,7 @@ async fn around(server: &TestServer, request: PlanRequest) -> Vec<Fault> {
     plan(server, request).await.puncture.map(|puncture| puncture.faults).unwrap_or_default()
 }
 
-fn of(reply: &ReportFaultsReply, event: usize) -> (&str, FaultScope) {
+fn of(reply: &ReportFaultsResponse, event: usize) -> (&str, FaultScope) {
     (reply.outcomes[event].element.as_str(), reply.outcomes[event].scope())
 }
 
@@ -80,7 +80,7 @@ async fn a_fault_of_a_machine_concerns_what_is_placed_there_and_nothing_else() {
     silence(&mut events, 500).await;
 
     let new = plan(&server, placed(&["gpu01", "gpu02"])).await;
-    assert_eq!(new.plan.unwrap().id, superseded.new_plan);
+    assert_eq!(new.plan.unwrap().name, superseded.new_plan);
     // On another box of another network it is another node, and the same device.
     assert_eq!(around(&server, placed(&["gpu07", "gpu01"])).await, [nic_of("b1g3")]);
     let larger = on(&["gpu00", "gpu01", "gpu02"], request("dgx-a100:boxes=3"));

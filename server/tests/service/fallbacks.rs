@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use canopy_planner::PlanError;
 use canopy_proto::v1::operations_client::OperationsClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
-    CacheOutcome, Collective, CollectiveSpec, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
+    CacheOutcome, Collective, CollectiveSpec, FetchPlanFileEvent, FetchPlanFileRequest, GetPlanRequest,
     GetPlanSummaryRequest, OnMiss, OutputFormat, Plan, PlanRequest, QualityPolicy, WaitOperationRequest,
-    fetch_artifact_event,
+    fetch_plan_file_event,
 };
 use canopy_server::{Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::{Algorithm, Stop, SynthesisError};
@@ -86,7 +86,7 @@ async fn a_late_plan_is_stood_in_for_even_while_every_worker_searches() {
         TestServer::start_with(|options| options.worker_count = NonZeroUsize::new(1).unwrap(), OnlyDirect::new(None))
             .await;
     // The only worker is busy for ever.
-    let started = server.client().prefetch(request("ring:9")).await.unwrap().into_inner();
+    let started = server.client().prefetch_plan(request("ring:9")).await.unwrap().into_inner();
     // After the deadline the server itself cuts off every answer but that time is up: one that comes is in time.
     let mut client = server.bare().await;
     let asked = client.plan(asking(OnMiss::Fallback, Duration::from_millis(4000)));
@@ -196,12 +196,12 @@ async fn what_cannot_be_made_exactly_is_made_nearly() {
 /// The json file of a plan as it is fetched, and what the first event says of its successor.
 async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
     let format = OutputFormat::Json.into();
-    let wanted = FetchArtifactRequest { plan: plan.to_owned(), format, ..FetchArtifactRequest::default() };
-    let mut events = server.client().fetch_artifact(wanted).await.unwrap().into_inner();
+    let wanted = FetchPlanFileRequest { name: plan.to_owned(), format, ..FetchPlanFileRequest::default() };
+    let mut events = server.plans().fetch_plan_file(wanted).await.unwrap().into_inner();
     let (mut bytes, mut successor) = (Vec::new(), None);
-    while let Some(FetchArtifactEvent { event, superseded_by }) = events.message().await.unwrap() {
+    while let Some(FetchPlanFileEvent { event, superseded_by }) = events.message().await.unwrap() {
         successor.get_or_insert(superseded_by);
-        if let Some(fetch_artifact_event::Event::Content(piece)) = event {
+        if let Some(fetch_plan_file_event::Event::Content(piece)) = event {
             bytes.extend_from_slice(&piece.data);
         }
     }
@@ -213,11 +213,11 @@ async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
 async fn a_large_all_to_all_is_stood_in_for_while_every_worker_searches() {
     let one = |options: &mut Options| options.worker_count = NonZeroUsize::new(1).unwrap();
     let server = TestServer::start_with(one, OnlyDirect::new(None)).await;
-    let started = server.client().prefetch(request("ring:9")).await.unwrap().into_inner();
+    let started = server.client().prefetch_plan(request("ring:9")).await.unwrap().into_inner();
     let mut asked = asking(OnMiss::BestSoFar, Duration::from_secs(60));
     asked.get_mut().topology = request("torus:8x8x9").topology;
     asked.get_mut().collective = Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None });
-    let mut events = server.bare().await.plan_stream(asked).await.unwrap().into_inner();
+    let mut events = server.bare().await.stream_plan(asked).await.unwrap().into_inner();
     // Neither the search nor its worker ever ends: the deadline is the only other end.
     let plan = loop {
         match events.message().await.unwrap().unwrap().event.unwrap() {
@@ -228,7 +228,7 @@ async fn a_large_all_to_all_is_stood_in_for_while_every_worker_searches() {
     };
     assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("direct", 5));
     assert!(optimality(&plan) > Ratio::new(9_u32, 10_u32).unwrap(), "{}", optimality(&plan));
-    let (bytes, _) = fetched(&server, &plan.id).await;
+    let (bytes, _) = fetched(&server, &plan.name).await;
     assert_eq!(bytes.len() as u64, plan.artifacts[0].size_bytes);
     // Trees of 576 ranks are written link by link: paths of six and more hops would take ten times the bytes.
     assert!(bytes.starts_with(br#"{"canopy":6,"#) && bytes.len() < 4 << 20, "{}", bytes.len());
@@ -246,11 +246,11 @@ async fn a_provisional_plan_is_superseded_under_a_new_id() {
     let mut asked = asking(OnMiss::Fallback, Duration::from_millis(4000));
     asked.get_mut().detached = true;
     let reply = answered(server.bare().await.plan(asked)).await.unwrap().into_inner();
-    let (provisional, fallback) = (reply.plan.unwrap().id, reply.fallback.unwrap());
+    let (provisional, fallback) = (reply.plan.unwrap().name, reply.fallback.unwrap());
     assert!(fallback.plan.starts_with("plans/") && fallback.plan != provisional, "{fallback:?}");
     let get = async |name: &str| {
         let wanted = GetPlanRequest { name: name.to_owned(), placement: None };
-        server.client().get_plan(wanted).await.map(tonic::Response::into_inner)
+        server.plans().get_plan(wanted).await.map(tonic::Response::into_inner)
     };
     assert_eq!(get(&provisional).await.unwrap().superseded_by, "");
     assert_eq!(get(&fallback.plan).await.unwrap_err().code(), Code::NotFound);
@@ -267,8 +267,8 @@ async fn a_provisional_plan_is_superseded_under_a_new_id() {
     assert_eq!((&described.superseded_by, described.algorithm.as_str()), (&fallback.plan, "direct"));
     assert_eq!(fetched(&server, &provisional).await, (before, fallback.plan.clone()));
     let again = server.client().plan(request("ring:6")).await.unwrap().into_inner();
-    assert_eq!((again.cache(), again.plan.unwrap().id), (CacheOutcome::Hit, fallback.plan.clone()));
-    let mut admin = PlanAdminClient::new(server.channel.clone());
+    assert_eq!((again.cache(), again.plan.unwrap().name), (CacheOutcome::Hit, fallback.plan.clone()));
+    let mut admin = PlansClient::new(server.channel.clone());
     let summary = admin.get_plan_summary(GetPlanSummaryRequest { name: provisional }).await.unwrap().into_inner();
     assert_eq!((summary.superseded_by, summary.algorithm.as_str()), (fallback.plan, "direct"));
     assert!(summary.age.is_some() && summary.size_bytes > 0);

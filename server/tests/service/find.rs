@@ -1,7 +1,7 @@
 //! Networks of so many nodes and ports, found and kept.
 
-use canopy_proto::v1::topologies_client::TopologiesClient;
-use canopy_proto::v1::{FindReply, FindRequest};
+use canopy_proto::v1::analysis_client::AnalysisClient;
+use canopy_proto::v1::{FindNetworksRequest, FindNetworksResponse};
 use canopy_server::Pipeline;
 use canopy_topology::{TopologyLimits, generate};
 use tonic::{Code, Status};
@@ -9,13 +9,13 @@ use tonic_types::StatusExt as _;
 
 use crate::support::TestServer;
 
-async fn find(server: &TestServer, request: FindRequest) -> Result<FindReply, Status> {
-    TopologiesClient::new(server.channel.clone()).find(request).await.map(tonic::Response::into_inner)
+async fn find(server: &TestServer, request: FindNetworksRequest) -> Result<FindNetworksResponse, Status> {
+    AnalysisClient::new(server.channel.clone()).find_networks(request).await.map(tonic::Response::into_inner)
 }
 
 #[tokio::test]
 async fn what_was_found_is_kept_for_a_successor() {
-    let request = FindRequest { nodes: 32, degree: 4, bidirectional: false };
+    let request = FindNetworksRequest { nodes: 32, degree: 4, bidirectional: false };
     let server = TestServer::start().await;
     let first = find(&server, request).await.unwrap();
     assert!(!first.cached);
@@ -30,7 +30,7 @@ async fn what_was_found_is_kept_for_a_successor() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
     let again = find(&server, request).await.unwrap();
-    assert_eq!(again, FindReply { cached: true, ..first });
+    assert_eq!(again, FindNetworksResponse { cached: true, ..first });
 }
 
 #[tokio::test]
@@ -43,10 +43,10 @@ async fn numbers_out_of_range_are_refused() {
         (8, 0, "FIND_DEGREE_INVALID"),
         (8, u32::MAX, "FIND_DEGREE_INVALID"),
     ] {
-        let status = find(&server, FindRequest { nodes, degree, bidirectional: true }).await.unwrap_err();
+        let status = find(&server, FindNetworksRequest { nodes, degree, bidirectional: true }).await.unwrap_err();
         let found = status.get_error_details().error_info().map(|info| info.reason.clone());
         assert_eq!((status.code(), found.as_deref()), (Code::InvalidArgument, Some(reason)), "{status:?}");
     }
-    let none = find(&server, FindRequest { nodes: 7, degree: 1, bidirectional: true }).await.unwrap();
+    let none = find(&server, FindNetworksRequest { nodes: 7, degree: 1, bidirectional: true }).await.unwrap();
     assert!(none.topologies.is_empty() && none.bounds.is_none(), "seven nodes cannot be paired: {none:?}");
 }

@@ -103,7 +103,7 @@ async fn the_store_works_again_as_soon_as_there_is_room_on_the_disk() {
     wait_for(&mut health, ServingStatus::NotServing).await;
     let (code, reason) = page(&server, "/readyz").await;
     assert!(code == 503 && reason.contains("cannot be written"), "{code} {reason}");
-    if let Err(status) = server.client().prefetch(request("torus:5x5")).await {
+    if let Err(status) = server.client().prefetch_plan(request("torus:5x5")).await {
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
     }
     server.client().plan(request("ring:4")).await.expect("what is known is served");
@@ -113,7 +113,7 @@ async fn the_store_works_again_as_soon_as_there_is_room_on_the_disk() {
     assert_eq!(page(&server, "/readyz").await, (200, "ready\n".to_owned()));
     report(&server, number + 1).await.unwrap();
     acknowledged.push(acquire(&server, "after").await.unwrap());
-    server.client().prefetch(request("torus:5x5")).await.unwrap();
+    server.client().prefetch_plan(request("torus:5x5")).await.unwrap();
     drop(health);
     let server = start(server.stop().await).await;
     let listed = LeasesClient::new(server.channel.clone()).list_leases(ListLeasesRequest::default()).await.unwrap();

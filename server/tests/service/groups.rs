@@ -125,7 +125,8 @@ async fn each_group_has_a_plan_in_its_share_which_is_kept() {
         assert!(plan.artifacts.iter().all(|file| file.content.is_none()));
     }
     let again = planned(&server, asked).await.unwrap();
-    let ids = |sent: &Sent| -> Vec<String> { sent.plans.iter().map(|group| group.plan.clone().unwrap().id).collect() };
+    let ids =
+        |sent: &Sent| -> Vec<String> { sent.plans.iter().map(|group| group.plan.clone().unwrap().name).collect() };
     assert_eq!(ids(&sent), ids(&again));
     let syntheses = server.statistics.synthesis_count();
     assert!(syntheses <= 12, "{syntheses} searches");
@@ -305,7 +306,7 @@ async fn faults_have_all_groups_planned_again_together() {
     assert_eq!((settled.round, settled.error, hit.plans.len()), (1, None, 12));
     assert_eq!(hit.rates.warnings[0].code, "FAULTS_APPLIED");
     assert!(ratio(&hit.rates.seconds) > ratio(&healthy.rates.seconds));
-    let ids = |sent: &Sent| -> Vec<String> { sent.plans.iter().map(|plan| plan.plan.clone().unwrap().id).collect() };
+    let ids = |sent: &Sent| -> Vec<String> { sent.plans.iter().map(|plan| plan.plan.clone().unwrap().name).collect() };
     assert!(ids(&hit).iter().zip(ids(&healthy)).any(|(new, old)| *new != old));
     // Faults elsewhere, and those that change nothing, begin no round; groups that cannot go on end none.
     report(&server, "dgx-a100:boxes=2", vec![event("2", gpu("b0g3"), false)]).await;

@@ -23,7 +23,7 @@ fn operations(server: &TestServer) -> OperationsClient<Channel> {
 }
 
 async fn prefetch(server: &TestServer, expression: &str) -> Operation {
-    server.client().prefetch(request(expression)).await.unwrap().into_inner()
+    server.client().prefetch_plan(request(expression)).await.unwrap().into_inner()
 }
 
 /// Waits for the end, without a time-out of its own.
@@ -59,7 +59,7 @@ async fn a_prefetch_returns_at_once_and_its_job_goes_on_alone() {
     assert_eq!((ended.done, state(&ended)), (true, OperationState::Succeeded));
     let Some(Ended::Response(reply)) = ended.result else { panic!("it has a plan") };
     assert!(reply.plan.unwrap().artifacts[0].content.is_none());
-    server.client().lookup_plan(crate::support::request("ring:6")).await.unwrap();
+    server.client().look_up_plan(crate::support::request("ring:6")).await.unwrap();
     server.stop().await;
 }
 
@@ -71,7 +71,7 @@ async fn a_prefetch_that_fails_says_why_and_a_bad_one_is_refused_at_once() {
     assert_eq!(state(&ended), OperationState::Failed);
     let Some(Ended::Error(error)) = ended.result else { panic!("it has none") };
     assert_eq!((error.code, &*error.reason), (Code::InvalidArgument as i32, "TOPOLOGY_MALFORMED"));
-    let refused = server.client().prefetch(PlanRequest::default()).await;
+    let refused = server.client().prefetch_plan(PlanRequest::default()).await;
     check_refused(refused, Code::InvalidArgument, "FIELD_MISSING", "topology");
     server.stop().await;
 }
@@ -80,7 +80,7 @@ async fn a_prefetch_that_fails_says_why_and_a_bad_one_is_refused_at_once() {
 async fn a_cancelled_operation_ends_for_all_who_wait() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    let mut events = server.client().plan_stream(request("ring:6")).await.unwrap().into_inner();
+    let mut events = server.client().stream_plan(request("ring:6")).await.unwrap().into_inner();
     let Some(Event::Accepted(accepted)) = events.message().await.unwrap().unwrap().event else { panic!("accepted") };
     gate.wait_for(1, 0);
     let cancel = CancelOperationRequest { name: accepted.operation.clone(), request_id: String::new() };
@@ -125,7 +125,8 @@ async fn operations_are_listed_newest_first_in_pages_and_by_filter() {
     }
     gate.wait_for(1, 0);
     let list = |page_token: String, filter: &str| {
-        let request = ListOperationsRequest { page_size: 2, page_token, filter: filter.to_owned() };
+        let request =
+            ListOperationsRequest { page_size: 2, page_token, filter: filter.to_owned(), order_by: String::new() };
         let mut client = operations(&server);
         async move { client.list_operations(request).await.map(tonic::Response::into_inner) }
     };

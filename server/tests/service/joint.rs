@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use canopy_plan::read_plan;
 use canopy_proto::v1::{
-    CacheOutcome, Collective, CollectiveSpec, FetchArtifactRequest, JointBundle, JointCollective, OutputFormat,
-    OutputSpec, Plan, PlanBundleRequest, PlanRequest, fetch_artifact_event,
+    CacheOutcome, Collective, CollectiveSpec, FetchPlanFileRequest, JointBundle, JointCollective, OutputFormat,
+    OutputSpec, Plan, PlanBundleRequest, PlanRequest, fetch_plan_file_event,
 };
 use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Ratio, TopologyLimits, generate};
@@ -69,11 +69,11 @@ fn ratio(text: &str) -> Ratio {
 
 async fn file(server: &TestServer, plan: &str) -> Vec<u8> {
     let format = OutputFormat::Json.into();
-    let wanted = FetchArtifactRequest { plan: plan.to_owned(), format, ..FetchArtifactRequest::default() };
-    let mut events = server.client().fetch_artifact(wanted).await.unwrap().into_inner();
+    let wanted = FetchPlanFileRequest { name: plan.to_owned(), format, ..FetchPlanFileRequest::default() };
+    let mut events = server.plans().fetch_plan_file(wanted).await.unwrap().into_inner();
     let mut content = Vec::new();
     while let Some(event) = events.message().await.unwrap() {
-        if let Some(fetch_artifact_event::Event::Content(piece)) = event.event {
+        if let Some(fetch_plan_file_event::Event::Content(piece)) = event.event {
             content.extend_from_slice(&piece.data);
         }
     }
@@ -85,7 +85,7 @@ async fn judged(server: &TestServer, expression: &str, bundle: &JointBundle) -> 
     let (mut files, mut sizes) = (Vec::new(), Vec::new());
     for plan in plans(bundle) {
         assert_eq!(plan.checked, ["structure", "meaning", "load", "certificate", "file"]);
-        files.push(read_plan(&file(server, &plan.id).await, &TopologyLimits::STANDARD).unwrap());
+        files.push(read_plan(&file(server, &plan.name).await, &TopologyLimits::STANDARD).unwrap());
         sizes.push(NonZeroU64::new(plan.joint.as_ref().unwrap().size_bytes).unwrap());
     }
     let parts = files.iter().zip(&sizes).map(|(file, &size_bytes)| JointPart {
@@ -163,10 +163,10 @@ async fn requests_at_once_cost_one_synthesis() {
             ..PlanRequest::default()
         };
         let mut client = server.client();
-        async move { client.plan(asked).await.unwrap().into_inner().plan.unwrap().id }
+        async move { client.plan(asked).await.unwrap().into_inner().plan.unwrap().name }
     };
     let (one, two, last, middle) = tokio::join!(bundle(&server, asked()), bundle(&server, asked()), plan(2), plan(1));
-    let ids = |bundle: &JointBundle| -> Vec<String> { plans(bundle).iter().map(|plan| plan.id.clone()).collect() };
+    let ids = |bundle: &JointBundle| -> Vec<String> { plans(bundle).iter().map(|plan| plan.name.clone()).collect() };
     assert_eq!(ids(&one), ids(&two));
     assert_eq!((&ids(&one)[1], &ids(&one)[2]), (&middle, &last));
     assert_eq!(server.statistics.synthesis_count(), 1);
@@ -241,7 +241,7 @@ async fn what_is_wrong_is_named_and_nothing_is_kept() {
 }
 
 async fn check_nothing_is_kept(server: &TestServer) {
-    let left = canopy_proto::v1::plan_admin_client::PlanAdminClient::new(server.channel.clone())
+    let left = canopy_proto::v1::plans_client::PlansClient::new(server.channel.clone())
         .list_plans(canopy_proto::v1::ListPlansRequest::default())
         .await
         .unwrap()

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_event::Event as PlanStreamEvent;
 use canopy_proto::v1::replan_event::Event;
-use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, BoundReply, BundleCommunicator, ClearFaultsRequest, Collective, CollectiveSpec, FaultPolicy,
-    JointCollective, Lease, ListTopologiesRequest, OutputFormat, OutputSpec, PlanBundleRequest, PlanReply, PlanRequest,
-    Punctured, ReplanStage, TopologySource, WaitOperationRequest, WhatIfRequest,
+    AcquireLeaseRequest, BundleCommunicator, ClearFaultsRequest, Collective, CollectiveSpec, ComputeBoundResponse,
+    FaultPolicy, JointCollective, Lease, ListTopologiesRequest, OutputFormat, OutputSpec, PlanBundleRequest,
+    PlanRequest, PlanResponse, Punctured, ReplanStage, TopologySource, WaitOperationRequest, WeighFaultsRequest,
 };
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -18,15 +18,15 @@ use tonic_types::StatusExt as _;
 use crate::replans::{BOXES, event, faults, gpu, leases, link, next, next_final, report, source, start, watch};
 use crate::support::{TestServer, request};
 
-async fn plan(server: &TestServer, request: PlanRequest) -> PlanReply {
+async fn plan(server: &TestServer, request: PlanRequest) -> PlanResponse {
     server.client().plan(request).await.unwrap().into_inner()
 }
 
-fn id(reply: &PlanReply) -> &str {
-    reply.plan.as_ref().unwrap().id.as_str()
+fn id(reply: &PlanResponse) -> &str {
+    reply.plan.as_ref().unwrap().name.as_str()
 }
 
-fn applied(reply: &PlanReply) -> Vec<&str> {
+fn applied(reply: &PlanResponse) -> Vec<&str> {
     let told = reply.warnings.iter().filter(|warning| warning.code == "FAULTS_APPLIED");
     told.map(|warning| warning.text.as_str()).collect()
 }
@@ -53,7 +53,7 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
     assert_eq!((applied(&healthy).len(), healthy.puncture.as_ref()), (0, None));
     let topology = report(&server, BOXES, vec![event("1", gpu("b0g3"), false)]).await.topology;
     // It is not the plan for the healthy network that is there.
-    let missing = server.client().lookup_plan(request(BOXES)).await.unwrap_err();
+    let missing = server.client().look_up_plan(request(BOXES)).await.unwrap_err();
     assert_eq!(missing.code(), Code::NotFound);
     let around = plan(&server, request(BOXES)).await;
     assert_eq!(applied(&around), ["planned around 1 known fault: gpu:b0g3"]);
@@ -62,16 +62,16 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
     assert_eq!((puncture.faults.as_slice(), puncture.survivors.len()), ([gpu("b0g3")].as_slice(), 15));
     assert_eq!(id(&plan(&server, ignoring(without(BOXES, &["b0g3"]))).await), id(&around), "as if it was asked for");
 
-    let looked_up = server.client().lookup_plan(request(BOXES)).await.unwrap().into_inner();
+    let looked_up = server.client().look_up_plan(request(BOXES)).await.unwrap().into_inner();
     assert_eq!((id(&looked_up), applied(&looked_up).len()), (id(&around), 1));
-    let mut stream = server.client().plan_stream(request(BOXES)).await.unwrap().into_inner();
+    let mut stream = server.client().stream_plan(request(BOXES)).await.unwrap().into_inner();
     let last = loop {
         if let Some(PlanStreamEvent::Final(last)) = stream.message().await.unwrap().unwrap().event {
             break last;
         }
     };
     assert_eq!((id(&last), applied(&last).len()), (id(&around), 1));
-    let operation = server.client().prefetch(request(BOXES)).await.unwrap().into_inner();
+    let operation = server.client().prefetch_plan(request(BOXES)).await.unwrap().into_inner();
     let asked = WaitOperationRequest { name: operation.name, ..WaitOperationRequest::default() };
     let ended = OperationsClient::new(server.channel.clone()).wait_operation(asked).await.unwrap().into_inner();
     let Some(canopy_proto::v1::operation::Result::Response(made)) = ended.result else { panic!("{ended:?}") };
@@ -96,10 +96,10 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bound_is_that_of_the_network_as_known_faults_leave_it() {
     let server = start().await;
-    let bound = async |request: PlanRequest| server.client().bound(request).await;
+    let bound = async |request: PlanRequest| server.analysis().compute_bound(request).await;
     let healthy = bound(request(BOXES)).await.unwrap().into_inner();
     let quality = plan(&server, request(BOXES)).await.plan.unwrap().quality.unwrap();
-    let said = |reply: &BoundReply| (reply.bound.clone(), reply.tight, reply.certificate.clone());
+    let said = |reply: &ComputeBoundResponse| (reply.bound.clone(), reply.tight, reply.certificate.clone());
     assert_eq!(said(&healthy), (quality.bound, quality.tight, quality.certificate));
     assert!(healthy.puncture.is_none(), "{healthy:?}");
 
@@ -115,7 +115,7 @@ async fn a_bound_is_that_of_the_network_as_known_faults_leave_it() {
     let refused = bound(PlanRequest { detached: true, ..request(BOXES) }).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.message()),
-        (Code::InvalidArgument, "detached does not apply to Bound; leave it out")
+        (Code::InvalidArgument, "detached does not apply to ComputeBound; leave it out")
     );
     let refused = bound(request("ring:1")).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
@@ -152,7 +152,7 @@ async fn requests_for_plans_store_no_topologies() {
     for ranks in 4..8 {
         plan(&server, request(&format!("ring:{ranks}"))).await;
     }
-    let listed = TopologiesClient::new(server.channel.clone()).list_topologies(ListTopologiesRequest::default()).await;
+    let listed = NetworksClient::new(server.channel.clone()).list_topologies(ListTopologiesRequest::default()).await;
     assert_eq!(listed.unwrap().into_inner().total_size, 1);
     server.stop().await;
 }
@@ -215,11 +215,18 @@ async fn no_call_takes_an_unknown_fault_policy_for_the_default() {
     let mut client = server.client();
     let refused = [
         ("plan", client.plan(wrong()).await.err()),
-        ("stream", client.plan_stream(wrong()).await.err()),
-        ("lookup", client.lookup_plan(wrong()).await.err()),
-        ("prefetch", client.prefetch(wrong()).await.err()),
-        ("bound", client.bound(wrong()).await.err()),
-        ("what if", client.what_if(WhatIfRequest { request: Some(wrong()), ..WhatIfRequest::default() }).await.err()),
+        ("stream", client.stream_plan(wrong()).await.err()),
+        ("lookup", client.look_up_plan(wrong()).await.err()),
+        ("prefetch", client.prefetch_plan(wrong()).await.err()),
+        ("bound", server.analysis().compute_bound(wrong()).await.err()),
+        (
+            "what if",
+            server
+                .analysis()
+                .weigh_faults(WeighFaultsRequest { request: Some(wrong()), ..WeighFaultsRequest::default() })
+                .await
+                .err(),
+        ),
         ("lease", acquire(&server, "job", vec![wrong()]).await.err()),
     ];
     for (call, refused) in refused {

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{CacheOutcome, DrainRequest, GetQueueRequest, PinPlanRequest};
 use canopy_server::{EmbeddedServer, Options};
 use canopy_service::SocketPath;
@@ -31,7 +31,7 @@ async fn health_and_reflection_answer() {
     use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
     let server = TestServer::start().await;
-    for service in ["", "canopy.v1.Planner", "canopy.v1.Operations", "canopy.v1.PlanAdmin", "canopy.v1.ServerAdmin"] {
+    for service in ["", "canopy.v1.Planner", "canopy.v1.Operations", "canopy.v1.Plans", "canopy.v1.Server"] {
         let asked = HealthCheckRequest { service: service.to_owned() };
         let answer = HealthClient::new(server.channel.clone()).check(asked).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving, "`{service}`");
@@ -50,7 +50,7 @@ async fn health_and_reflection_answer() {
         panic!("services are listed")
     };
     let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
-    let canopy = ["Planner", "Operations", "PlanAdmin", "ServerAdmin"].map(|name| format!("canopy.v1.{name}"));
+    let canopy = ["Planner", "Operations", "Plans", "Server"].map(|name| format!("canopy.v1.{name}"));
     assert!(canopy.iter().all(|name| names.contains(&name.as_str())), "{names:?}");
     assert!(names.contains(&"grpc.health.v1.Health"), "{names:?}");
     server.stop().await;
@@ -111,8 +111,8 @@ async fn holding_a_hundred(drain_timeout: Duration) -> (TestServer, Arc<Gate>, V
     });
     let calls = calls.collect();
     gate.wait_for(2, 0);
-    let mut admin = ServerAdminClient::new(server.channel.clone());
-    let unfinished = async |admin: &mut ServerAdminClient<Channel>| {
+    let mut admin = ServerClient::new(server.channel.clone());
+    let unfinished = async |admin: &mut ServerClient<Channel>| {
         let queue = admin.get_queue(GetQueueRequest {}).await.unwrap().into_inner();
         queue.priorities.iter().map(|line| line.waiting + line.running).sum::<u64>()
     };
@@ -128,7 +128,7 @@ async fn a_drain_loses_none_of_a_hundred_requests() {
     server.drain.start();
     let refused = server.client().plan(request("ring:4")).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
-    let mut plans = PlanAdminClient::new(server.channel.clone());
+    let mut plans = PlansClient::new(server.channel.clone());
     let refused = plans.pin_plan(PinPlanRequest::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable, "managing plans begins something, too");
     gate.open();
@@ -197,17 +197,17 @@ async fn only_the_unix_socket_drains_a_server_unless_it_says_otherwise() {
     let pipeline = || Arc::new(canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD));
     let server = TestServer::start_with(|options| options.loopback_drain = false, pipeline()).await;
     let asked = DrainRequest::default;
-    let refused = ServerAdminClient::new(server.channel.clone()).drain(asked()).await.unwrap_err();
+    let refused = ServerClient::new(server.channel.clone()).drain(asked()).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
     assert!(refused.message().contains("unix:") && refused.message().contains("allow_loopback_drain"), "{refused:?}");
     assert!(!server.drain.is_draining());
     let path = SocketPath::of(server.directory.path()).unwrap();
     let endpoint = Endpoint::from_shared(format!("unix:{}", path.path().display())).unwrap();
-    ServerAdminClient::new(endpoint.connect().await.unwrap()).drain(asked()).await.unwrap();
+    ServerClient::new(endpoint.connect().await.unwrap()).drain(asked()).await.unwrap();
     assert!(server.drain.is_draining());
     server.stop().await;
     let server = TestServer::start().await;
-    ServerAdminClient::new(server.channel.clone()).drain(asked()).await.unwrap();
+    ServerClient::new(server.channel.clone()).drain(asked()).await.unwrap();
     assert!(server.drain.is_draining());
     server.stop().await;
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     ForgetRefusalsRequest, GetStatusRequest, OnMiss, Operation, PlanRequest, QualityPolicy, WaitOperationRequest,
     operation, operations_client::OperationsClient,
@@ -38,18 +37,18 @@ async fn what_cannot_be_is_searched_for_once_until_it_is_forgotten() {
         assert_eq!((again.code(), again.message()), (first.code(), first.message()));
     }
     assert_eq!(server.statistics.synthesis_count(), 1);
-    let lookup = server.client().lookup_plan(request(FALLS_APART)).await.unwrap_err();
+    let lookup = server.client().look_up_plan(request(FALLS_APART)).await.unwrap_err();
     assert_eq!(reason(&lookup).0, "PLAN_NOT_CACHED");
-    let job: Operation = server.client().prefetch(request(FALLS_APART)).await.unwrap().into_inner();
+    let job: Operation = server.client().prefetch_plan(request(FALLS_APART)).await.unwrap().into_inner();
     let mut operations = OperationsClient::new(server.channel.clone());
     let ended = operations.wait_operation(WaitOperationRequest { name: job.name, timeout: None }).await;
     let Some(operation::Result::Error(error)) = ended.unwrap().into_inner().result else { panic!("it has no plan") };
     assert_eq!(error.reason, "TOPOLOGY_DISCONNECTED");
 
-    let status = ServerAdminClient::new(server.channel.clone()).get_status(GetStatusRequest {}).await;
+    let status = ServerClient::new(server.channel.clone()).get_status(GetStatusRequest {}).await;
     let counts = status.unwrap().into_inner().counts.unwrap();
     assert_eq!((counts.syntheses, counts.refusals, counts.refusals_served), (1, 1, 3));
-    let mut admin = PlanAdminClient::new(server.channel.clone());
+    let mut admin = ServerClient::new(server.channel.clone());
     let forgotten = admin.forget_refusals(ForgetRefusalsRequest::default()).await.unwrap().into_inner();
     assert_eq!(forgotten.forgotten, 1);
     assert_eq!(reason(&refused(&server, FALLS_APART).await).1, None);

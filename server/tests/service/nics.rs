@@ -4,11 +4,11 @@
 use canopy_faults::{Device, Directory, Loss, Target, singles};
 use canopy_import::{Cluster, Content, Layout, MachineOf, Rates, compose, read_content};
 use canopy_proto::v1::cluster_description::Fabric;
-use canopy_proto::v1::clusters_client::ClustersClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    ClearFaultsRequest, ClusterDescription, ClusterNodes, HostKind, PlanRequest, PutClusterRequest, ReportFaultsReply,
-    ReportFaultsRequest, ReportOutcome, TopologyDocument, TopologySource,
+    ClearFaultsRequest, ClusterDescription, ClusterNodes, HostKind, PlanRequest, PutClusterRequest,
+    ReportFaultsRequest, ReportFaultsResponse, ReportOutcome, TopologyDocument, TopologySource,
 };
 use canopy_topology::{Fault, FaultKind, Topology, TopologyLimits};
 use canopy_wire::loss_on_the_wire;
@@ -242,7 +242,7 @@ fn file(text: &str) -> Option<TopologyDocument> {
     Some(TopologyDocument { format: 0, content: text.to_owned().into() })
 }
 
-async fn report(server: &TestServer, text: &str, number: usize) -> ReportFaultsReply {
+async fn report(server: &TestServer, text: &str, number: usize) -> ReportFaultsResponse {
     let fault = loss_on_the_wire(&text.parse().unwrap());
     let events = vec![event(&format!("{text} {number}"), fault, false)];
     let asked = ReportFaultsRequest { events, ..ReportFaultsRequest::default() };
@@ -273,7 +273,7 @@ async fn nics_that_are_reported_by_machine_change_plans() {
         let fabric = Some(Fabric::File(file("SwitchName=leaf Nodes=n[1-2]\n").unwrap()));
         let description = Some(ClusterDescription { fabric, hosts, rates: String::new() });
         let put = PutClusterRequest { name: "clusters/prod".to_owned(), description, request_id: String::new() };
-        ClustersClient::new(server.channel.clone()).put_cluster(put).await.unwrap();
+        NetworksClient::new(server.channel.clone()).put_cluster(put).await.unwrap();
         let mut expected = usize::from(number == 1);
         let plan = server.client().plan(on_both()).await.unwrap().into_inner();
         assert_eq!(plan.puncture.map_or(0, |puncture| puncture.faults.len()), expected, "what was reported before");

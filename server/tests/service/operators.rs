@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_planner::PlanError;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{GetMetricsRequest, OutputFormat, OutputSpec, PlanRequest};
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::Stop;
@@ -114,7 +114,7 @@ async fn the_call_for_metrics_shows_figures_of_now() {
     let server = TestServer::start().await;
     server.client().plan(request("ring:8")).await.unwrap();
     let asked = GetMetricsRequest { prefixes: ["canopy_cache_", "canopy_plan_latency_"].map(str::to_owned).to_vec() };
-    let reply = ServerAdminClient::new(server.channel.clone()).get_metrics(asked).await.unwrap();
+    let reply = ServerClient::new(server.channel.clone()).get_metrics(asked).await.unwrap();
     let samples = parse(&reply.into_inner().text);
     let entries = sum(&samples, "canopy_cache_entries", &[("tier", "disk")]);
     assert!((entries - 1.0).abs() < f64::EPSILON, "{samples:?}");
@@ -136,7 +136,7 @@ async fn counts_move_with_what_is_asked() {
         ("canopy_build_info", &[("version", env!("CARGO_PKG_VERSION"))][..], 1.0),
         ("canopy_rpc_requests_total", &[plan[0], plan[1], ("code", "OK")], 2.0),
         ("canopy_rpc_requests_total", &[plan[0], plan[1], ("code", "INVALID_ARGUMENT")], 1.0),
-        ("canopy_rpc_requests_total", &[("method", "PlanStream"), ("code", "OK")], 1.0),
+        ("canopy_rpc_requests_total", &[("method", "StreamPlan"), ("code", "OK")], 1.0),
         ("canopy_rpc_duration_seconds_count", &plan, 3.0),
         ("canopy_rpc_in_flight", &plan, 0.0),
         ("canopy_plan_requests_total", &[("collective", "allgather"), ("cache", "miss"), ("outcome", "ok")], 2.0),
@@ -244,7 +244,7 @@ async fn nothing_a_caller_says_becomes_a_label() {
     for path in ["/evil.v1.Service/Method", "/canopy.v1.Planner/Evil"] {
         let mut grpc = tonic::client::Grpc::new(server.channel.clone());
         grpc.ready().await.unwrap();
-        let codec = tonic_prost::ProstCodec::<PlanRequest, canopy_proto::v1::PlanReply>::default();
+        let codec = tonic_prost::ProstCodec::<PlanRequest, canopy_proto::v1::PlanResponse>::default();
         let path = tonic::codegen::http::uri::PathAndQuery::from_static(path);
         let refused = grpc.unary(tonic::Request::new(request("ring:4")), path, codec).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unimplemented);
@@ -257,7 +257,7 @@ async fn nothing_a_caller_says_becomes_a_label() {
     let mut odd = tonic::Request::new(request("ring:6"));
     odd.metadata_mut().insert("user-agent", "evil/1".parse().unwrap());
     odd.metadata_mut().insert("grpc-timeout", "0n".parse().unwrap());
-    client.lookup_plan(odd).await.unwrap_err();
+    client.look_up_plan(odd).await.unwrap_err();
     let (_, text) = page(&server, "/metrics").await;
     assert!(!text.to_lowercase().contains("evil"), "{text}");
     check_label_values(&parse(&text));

@@ -1,7 +1,7 @@
 //! Orders of machines, over a real socket.
 
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{GroupPattern, OrderMachinesReply, OrderMachinesRequest, RankGroups, TopologySource};
+use canopy_proto::v1::{GroupPattern, OrderMachinesRequest, OrderMachinesResponse, RankGroups, TopologySource};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -17,11 +17,11 @@ fn groups(name: &str, size: u32, pattern: GroupPattern) -> RankGroups {
     RankGroups { name: name.to_owned(), size, pattern: pattern.into(), weight: 0 }
 }
 
-async fn ask(server: &TestServer, request: OrderMachinesRequest) -> Result<OrderMachinesReply, Status> {
-    server.client().order_machines(request).await.map(tonic::Response::into_inner)
+async fn ask(server: &TestServer, request: OrderMachinesRequest) -> Result<OrderMachinesResponse, Status> {
+    server.analysis().order_machines(request).await.map(tonic::Response::into_inner)
 }
 
-fn names(reply: &OrderMachinesReply) -> Vec<&str> {
+fn names(reply: &OrderMachinesResponse) -> Vec<&str> {
     reply.machines.iter().map(|machine| machine.name.as_str()).collect()
 }
 

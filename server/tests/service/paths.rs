@@ -1,21 +1,21 @@
 //! One message on several paths, over a real socket.
 
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::{
-    PathForwarding, PathsReply, PathsRequest, PutTopologyRequest, TopologySource, topology_source::Source,
+    FindPathsRequest, FindPathsResponse, PathForwarding, PutTopologyRequest, TopologySource, topology_source::Source,
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use crate::support::TestServer;
 
-fn on(expression: &str, source_rank: u32, target_rank: u32, size_bytes: u64) -> PathsRequest {
+fn on(expression: &str, source_rank: u32, target_rank: u32, size_bytes: u64) -> FindPathsRequest {
     let topology = Some(TopologySource { source: Some(Source::Expression(expression.to_owned())) });
-    PathsRequest { topology, source_rank, target_rank, size_bytes, ..PathsRequest::default() }
+    FindPathsRequest { topology, source_rank, target_rank, size_bytes, ..FindPathsRequest::default() }
 }
 
-async fn ask(server: &TestServer, request: PathsRequest) -> Result<PathsReply, Status> {
-    server.client().paths(request).await.map(tonic::Response::into_inner)
+async fn ask(server: &TestServer, request: FindPathsRequest) -> Result<FindPathsResponse, Status> {
+    server.analysis().find_paths(request).await.map(tonic::Response::into_inner)
 }
 
 /// Type 1 of K(4, 2), α = 1 µs and β = 0.1 ns: the parts of 1 MB end together at (M + Σ α/β)/Σ 1/(hβ).
@@ -34,9 +34,9 @@ async fn parts_end_together() {
     assert_eq!((first.share_bytes.as_str(), first.latency_ns.as_str()), ("1010000/3", "2000"));
     assert_eq!((first.ns_per_byte.as_str(), first.size_bytes), ("1/5", 336_667));
 
-    let two = ask(&server, PathsRequest { paths_max: 2, ..on(kautz, 0, 10, 1_000_000) }).await.unwrap();
+    let two = ask(&server, FindPathsRequest { paths_max: 2, ..on(kautz, 0, 10, 1_000_000) }).await.unwrap();
     assert_eq!((two.paths.len(), two.disjoint_paths), (2, 2));
-    let through = PathsRequest { forwarding: PathForwarding::Through.into(), ..on(kautz, 0, 10, 1_000_000) };
+    let through = FindPathsRequest { forwarding: PathForwarding::Through.into(), ..on(kautz, 0, 10, 1_000_000) };
     assert_eq!(ask(&server, through).await.unwrap().time_ns, "27750");
     // A few bytes stay together.
     assert_eq!(ask(&server, on(kautz, 0, 10, 64)).await.unwrap().paths.len(), 1);
@@ -44,9 +44,9 @@ async fn parts_end_together() {
     // The same on a topology that the server keeps.
     let topology = on(kautz, 0, 10, 1).topology;
     let put = PutTopologyRequest { topology, ..PutTopologyRequest::default() };
-    let kept = TopologiesClient::new(server.channel.clone()).put_topology(put).await.unwrap().into_inner();
-    let topology = Some(TopologySource { source: Some(Source::Id(kept.topology.unwrap().id)) });
-    assert_eq!(ask(&server, PathsRequest { topology, ..on(kautz, 0, 10, 1_000_000) }).await.unwrap(), reply);
+    let kept = NetworksClient::new(server.channel.clone()).put_topology(put).await.unwrap().into_inner();
+    let topology = Some(TopologySource { source: Some(Source::Name(kept.topology.unwrap().name)) });
+    assert_eq!(ask(&server, FindPathsRequest { topology, ..on(kautz, 0, 10, 1_000_000) }).await.unwrap(), reply);
 }
 
 #[tokio::test]
@@ -63,20 +63,20 @@ async fn refusals_name_the_field() {
     let server = TestServer::start().await;
     let ring = on("ring:4", 0, 1, 8);
     for (request, code, reason) in [
-        (PathsRequest { topology: None, ..ring.clone() }, Code::InvalidArgument, "FIELD_MISSING"),
+        (FindPathsRequest { topology: None, ..ring.clone() }, Code::InvalidArgument, "FIELD_MISSING"),
         (on("ring:", 0, 1, 8), Code::InvalidArgument, "TOPOLOGY_MALFORMED"),
         (on("ring:4", 4, 1, 8), Code::InvalidArgument, "PATHS_RANK_UNKNOWN"),
         (on("ring:4", 0, u32::MAX, 8), Code::InvalidArgument, "PATHS_RANK_UNKNOWN"),
         (on("ring:4", 2, 2, 8), Code::InvalidArgument, "PATHS_RANK_TWICE"),
         (on("ring:4", 0, 1, 0), Code::InvalidArgument, "PATHS_SIZE_INVALID"),
-        (PathsRequest { paths_max: 65, ..ring.clone() }, Code::InvalidArgument, "PATHS_MAX_INVALID"),
-        (PathsRequest { forwarding: 9, ..ring.clone() }, Code::InvalidArgument, "ENUM_VALUE_UNKNOWN"),
+        (FindPathsRequest { paths_max: 65, ..ring.clone() }, Code::InvalidArgument, "PATHS_MAX_INVALID"),
+        (FindPathsRequest { forwarding: 9, ..ring.clone() }, Code::InvalidArgument, "ENUM_VALUE_UNKNOWN"),
         (on("ring:4,dir=uni,down=0>1", 0, 1, 8), Code::FailedPrecondition, "PATHS_UNREACHABLE"),
     ] {
         let status = ask(&server, request).await.unwrap_err();
         let found = status.get_error_details().error_info().map(|info| info.reason.clone());
         assert_eq!((status.code(), found.as_deref()), (code, Some(reason)), "{status:?}");
     }
-    let huge = ask(&server, PathsRequest { size_bytes: u64::MAX, ..ring }).await.unwrap();
+    let huge = ask(&server, FindPathsRequest { size_bytes: u64::MAX, ..ring }).await.unwrap();
     assert_eq!(huge.paths.iter().map(|path| u128::from(path.size_bytes)).sum::<u128>(), u64::MAX.into());
 }

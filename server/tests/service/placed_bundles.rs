@@ -1,10 +1,10 @@
 //! Bundles for a placement: each plan is for the devices of its communicator, and its file says so if it can.
 
-use canopy_proto::v1::fetch_artifact_event::Event;
+use canopy_proto::v1::fetch_plan_file_event::Event;
 use canopy_proto::v1::{
     BundleCommunicator, BundleItem, Collective, CollectiveSpec, DeviceTarget, DocumentFormat, Fault,
-    FetchArtifactRequest, GetPlanRequest, JointCollective, OutputFormat, OutputSpec, Placement, PlanBundleReply,
-    PlanBundleRequest, RankSlot, ReportFaultsRequest, fault,
+    FetchPlanFileRequest, GetPlanRequest, JointCollective, OutputFormat, OutputSpec, Placement, PlanBundleRequest,
+    PlanBundleResponse, RankSlot, ReportFaultsRequest, fault,
 };
 use canopy_topology::{TopologyLimits, generate, to_yaml};
 use tonic::Code;
@@ -43,7 +43,7 @@ fn bundle(format: OutputFormat, slots: &[RankSlot]) -> PlanBundleRequest {
     }
 }
 
-async fn made(server: &TestServer, request: PlanBundleRequest) -> PlanBundleReply {
+async fn made(server: &TestServer, request: PlanBundleRequest) -> PlanBundleResponse {
     let mut request = tonic::Request::new(request);
     // Each plan that is compared gets a part of it.
     request.set_timeout(std::time::Duration::from_secs(600));
@@ -57,14 +57,14 @@ fn slots(item: &BundleItem) -> Vec<RankSlot> {
 /// The text of the first file of an item, or of the part of it for some ranks.
 async fn text(server: &TestServer, item: &BundleItem, ranks: &[u32]) -> String {
     let file = item.files.first().unwrap();
-    let wanted = FetchArtifactRequest {
-        plan: file.plan.clone(),
+    let wanted = FetchPlanFileRequest {
+        name: file.plan.clone(),
         format: file.artifact.as_ref().unwrap().format,
         ranks: ranks.to_vec(),
         placement: item.rank_map.clone(),
-        ..FetchArtifactRequest::default()
+        ..FetchPlanFileRequest::default()
     };
-    let mut incoming = server.client().fetch_artifact(wanted).await.unwrap().into_inner();
+    let mut incoming = server.plans().fetch_plan_file(wanted).await.unwrap().into_inner();
     let mut bytes = Vec::new();
     while let Some(event) = incoming.message().await.unwrap() {
         if let Some(Event::Content(piece)) = event.event {
@@ -97,7 +97,7 @@ async fn each_communicator_has_plans_for_its_own_devices() {
     for item in &reply.items {
         for file in &item.files {
             let plan = GetPlanRequest { name: file.plan.clone(), placement: item.rank_map.clone() };
-            let plan = server.client().get_plan(plan).await.unwrap().into_inner();
+            let plan = server.plans().get_plan(plan).await.unwrap().into_inner();
             assert_eq!(plan.rank_map, item.rank_map);
         }
     }
@@ -120,7 +120,7 @@ async fn runtimes_that_do_not_compare_devices_share_files() {
     assert_eq!(served, ["", "", "tp0", ""]);
     assert_eq!((slots(&reply.items[1]), slots(&reply.items[2])), (here[..1].to_vec(), here[1..].to_vec()));
     let plain = made(&server, bundle(OutputFormat::MscclXml, &[])).await;
-    let content = async |reply: &PlanBundleReply| text(&server, &reply.items[0], &[]).await;
+    let content = async |reply: &PlanBundleResponse| text(&server, &reply.items[0], &[]).await;
     // But for the names of the plans, which are for other devices.
     let rest = |text: String| text.split_once('\n').unwrap().1.to_owned();
     assert_eq!(rest(content(&reply).await), rest(content(&plain).await));

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, DrainRequest, EvictPlansRequest, GetQueueRequest, GetStatusRequest, ListPlansReply,
-    ListPlansRequest, PinPlanRequest, PlanRequest, Priority, UnpinPlanRequest,
+    Collective, CollectiveSpec, DrainRequest, EvictPlansRequest, GetQueueRequest, GetStatusRequest, ListPlansRequest,
+    ListPlansResponse, PinPlanRequest, PlanRequest, Priority, UnpinPlanRequest,
 };
 use canopy_server::Pipeline;
 use canopy_topology::TopologyLimits;
@@ -17,15 +17,15 @@ use tonic::{Code, Response, Status};
 use crate::cached::check_refused;
 use crate::support::{GatedPlanner, TestServer, request};
 
-fn plans(server: &TestServer) -> PlanAdminClient<Channel> {
-    PlanAdminClient::new(server.channel.clone())
+fn plans(server: &TestServer) -> PlansClient<Channel> {
+    PlansClient::new(server.channel.clone())
 }
 
-fn admin(server: &TestServer) -> ServerAdminClient<Channel> {
-    ServerAdminClient::new(server.channel.clone())
+fn admin(server: &TestServer) -> ServerClient<Channel> {
+    ServerClient::new(server.channel.clone())
 }
 
-async fn list(server: &TestServer, request: ListPlansRequest) -> Result<ListPlansReply, Status> {
+async fn list(server: &TestServer, request: ListPlansRequest) -> Result<ListPlansResponse, Status> {
     plans(server).list_plans(request).await.map(Response::into_inner)
 }
 
@@ -38,28 +38,30 @@ async fn fill(server: &TestServer) -> Vec<String> {
     let mut ids = Vec::new();
     for ranks in 3..8 {
         let reply = server.client().plan(request(&format!("ring:{ranks}"))).await.unwrap().into_inner();
-        ids.push(reply.plan.unwrap().id);
+        ids.push(reply.plan.unwrap().name);
     }
     let kind = Collective::Allreduce.into();
     let allreduce = PlanRequest { collective: Some(CollectiveSpec { kind, root: None }), ..request("ring:8") };
-    ids.push(server.client().plan(allreduce).await.unwrap().into_inner().plan.unwrap().id);
+    ids.push(server.client().plan(allreduce).await.unwrap().into_inner().plan.unwrap().name);
     ids
 }
 
-fn ids(reply: &ListPlansReply) -> Vec<String> {
-    reply.plans.iter().map(|plan| plan.id.clone()).collect()
+fn ids(reply: &ListPlansResponse) -> Vec<String> {
+    reply.plans.iter().map(|plan| plan.name.clone()).collect()
 }
 
 #[tokio::test]
 async fn plans_are_listed_by_filter_and_order_in_pages() {
     let server = TestServer::start().await;
     let made = fill(&server).await;
-    server.client().lookup_plan(request("ring:5")).await.unwrap();
+    server.client().look_up_plan(request("ring:5")).await.unwrap();
     let all = list(&server, by("", "")).await.unwrap();
     assert_eq!((all.total_size, ids(&all).into_iter().collect()), (6, made.iter().cloned().collect::<BTreeSet<_>>()));
     assert!(ids(&all).is_sorted());
     let one = &all.plans[0];
-    assert!(one.size_bytes > 0 && one.create_time.is_some() && one.content_key.starts_with(&one.id["plans/".len()..]));
+    assert!(
+        one.size_bytes > 0 && one.create_time.is_some() && one.content_key.starts_with(&one.name["plans/".len()..])
+    );
     assert_eq!(ids(&list(&server, by("", "ranks")).await.unwrap()), made);
     let falling = list(&server, by("collective=allgather AND ranks>=4", "ranks desc")).await.unwrap();
     assert_eq!(ids(&falling), [&*made[4], &made[3], &made[2], &made[1]]);
@@ -97,7 +99,7 @@ async fn pinned_plans_stay_when_others_are_evicted() {
     let name = || made[1].clone();
     let pinned =
         plans(&server).pin_plan(PinPlanRequest { name: name(), request_id: String::new() }).await.unwrap().into_inner();
-    assert!(pinned.pinned && pinned.id == name());
+    assert!(pinned.pinned && pinned.name == name());
     let evict = |request: EvictPlansRequest| {
         let mut client = plans(&server);
         async move { client.evict_plans(request).await.map(Response::into_inner) }
@@ -128,7 +130,7 @@ async fn pinned_plans_stay_when_others_are_evicted() {
     }
     // What was evicted is made again.
     let again = server.client().plan(request("ring:4")).await.unwrap().into_inner();
-    assert_eq!(again.plan.unwrap().id, made[1]);
+    assert_eq!(again.plan.unwrap().name, made[1]);
     server.stop().await;
 }
 
@@ -136,7 +138,7 @@ async fn pinned_plans_stay_when_others_are_evicted() {
 async fn status_and_queue_tell_what_there_is() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    server.client().prefetch(request("ring:4")).await.unwrap();
+    server.client().prefetch_plan(request("ring:4")).await.unwrap();
     gate.wait_for(1, 0);
     let queue = admin(&server).get_queue(GetQueueRequest {}).await.unwrap().into_inner();
     assert_eq!((queue.waiting, queue.length_max, queue.operations.len()), (0, 64, 1));
@@ -161,7 +163,7 @@ async fn status_and_queue_tell_what_there_is() {
 async fn a_drain_refuses_new_work_and_finishes_detached_jobs_too() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    server.client().prefetch(request("ring:4")).await.unwrap();
+    server.client().prefetch_plan(request("ring:4")).await.unwrap();
     gate.wait_for(1, 0);
     let reply = admin(&server).drain(DrainRequest::default()).await.unwrap().into_inner();
     assert_eq!(reply.unfinished, 1);
@@ -172,6 +174,6 @@ async fn a_drain_refuses_new_work_and_finishes_detached_jobs_too() {
     // Nobody waited for the job, and its plan is stored all the same.
     let directory = server.stop().await;
     let server = TestServer::start_in(directory, |_| {}, Arc::new(Pipeline::new(TopologyLimits::STANDARD))).await;
-    server.client().lookup_plan(request("ring:4")).await.unwrap();
+    server.client().look_up_plan(request("ring:4")).await.unwrap();
     server.stop().await;
 }

@@ -1,7 +1,7 @@
 //! Rank maps on the wire: in requests, in answers, and asked for where plans are fetched.
 
 use canopy_proto::v1::{
-    CacheOutcome, ExplainPlanRequest, FetchArtifactRequest, GetPlanRequest, OutputFormat, Placement, PlanRequest,
+    CacheOutcome, ExplainPlanRequest, FetchPlanFileRequest, GetPlanRequest, OutputFormat, Placement, PlanRequest,
     RankSlot,
 };
 use tonic::Code;
@@ -25,31 +25,31 @@ async fn a_plan_says_its_rank_map_and_answers_no_other() {
     let here = [("a.site", 0), ("b.site", 0)];
     let reply = server.client().plan(placed(&here)).await.unwrap().into_inner();
     assert_eq!((reply.warnings.clone(), reply.plan.as_ref().unwrap().rank_map.clone()), (Vec::new(), placement(&here)));
-    let name = reply.plan.unwrap().id;
-    let again = server.client().lookup_plan(placed(&here)).await.unwrap().into_inner();
+    let name = reply.plan.unwrap().name;
+    let again = server.client().look_up_plan(placed(&here)).await.unwrap().into_inner();
     assert_eq!((again.cache(), again.plan.unwrap().rank_map), (CacheOutcome::Hit, placement(&here)));
     for other in [[("b.site", 0), ("a.site", 0)], [("a.site", 1), ("b.site", 0)]] {
         // Of the same shape, so the schedule is there; the plan is another.
-        let elsewhere = server.client().lookup_plan(placed(&other)).await.unwrap().into_inner();
+        let elsewhere = server.client().look_up_plan(placed(&other)).await.unwrap().into_inner();
         let plan = elsewhere.plan.unwrap();
         assert_eq!(plan.rank_map, placement(&other));
-        assert_ne!(plan.id, name);
+        assert_ne!(plan.name, name);
     }
 
     let wrong = placement(&[("a", 0), ("c", 0)]);
-    let mut client = server.client();
+    let mut client = server.plans();
     let get = GetPlanRequest { name: name.clone(), placement: wrong.clone() };
     let explain = ExplainPlanRequest { name: name.clone(), placement: wrong.clone() };
-    let fetch = FetchArtifactRequest {
-        plan: name.clone(),
+    let fetch = FetchPlanFileRequest {
+        name: name.clone(),
         format: OutputFormat::Json.into(),
         placement: wrong,
-        ..FetchArtifactRequest::default()
+        ..FetchPlanFileRequest::default()
     };
     let refusals = [
         client.get_plan(get.clone()).await.unwrap_err(),
         client.explain_plan(explain).await.unwrap_err(),
-        client.fetch_artifact(fetch.clone()).await.unwrap_err(),
+        client.fetch_plan_file(fetch.clone()).await.unwrap_err(),
     ];
     for refused in refusals {
         let details = refused.get_error_details();
@@ -61,7 +61,7 @@ async fn a_plan_says_its_rank_map_and_answers_no_other() {
     }
     let right = placement(&[("a", 0), ("b", 0)]);
     client.get_plan(GetPlanRequest { placement: right.clone(), ..get }).await.unwrap();
-    client.fetch_artifact(FetchArtifactRequest { placement: right, ..fetch }).await.unwrap();
+    client.fetch_plan_file(FetchPlanFileRequest { placement: right, ..fetch }).await.unwrap();
 }
 
 /// A slot may stand for several ranks, and answers say it so; what it stands for is what counts.
@@ -76,9 +76,9 @@ async fn ranks_in_a_row_are_placed_by_one_slot() {
     let plan = reply.plan.unwrap();
     assert_eq!(plan.rank_map.unwrap().slots, rows);
     let again = server.client().plan(on(one_by_one.clone())).await.unwrap().into_inner();
-    assert_eq!((again.cache(), again.plan.unwrap().id), (CacheOutcome::Hit, plan.id.clone()));
-    let get = GetPlanRequest { name: plan.id, placement: Some(Placement { slots: one_by_one }) };
-    server.client().get_plan(get).await.unwrap();
+    assert_eq!((again.cache(), again.plan.unwrap().name), (CacheOutcome::Hit, plan.name.clone()));
+    let get = GetPlanRequest { name: plan.name, placement: Some(Placement { slots: one_by_one }) };
+    server.plans().get_plan(get).await.unwrap();
     let endless = server.client().plan(on(vec![slot("a", 0, u32::MAX); 2])).await;
     check_refused(endless, Code::InvalidArgument, "PLACEMENT_INVALID", "placement.slots");
     let beyond = server.client().plan(on(vec![slot("a", 0, 1), slot("b", u32::MAX, 2)])).await;
@@ -101,6 +101,7 @@ async fn a_placement_is_refused_by_its_field() {
     check_refused(disagreeing, Code::InvalidArgument, "PLACEMENT_DISAGREES", "placement.slots[0]");
     let none = client.plan(placed(&[])).await;
     check_refused(none, Code::InvalidArgument, "FIELD_MISSING", "placement.slots");
-    let asked = client.get_plan(GetPlanRequest { name: "plans/none".to_owned(), placement: placement(&[]) }).await;
+    let asked =
+        server.plans().get_plan(GetPlanRequest { name: "plans/none".to_owned(), placement: placement(&[]) }).await;
     check_refused(asked, Code::NotFound, "PLAN_UNKNOWN", "plans/none");
 }

@@ -1,10 +1,10 @@
 //! Requests that carry an id: a repeat gets the first answer and does nothing.
 
 use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::operations_client::OperationsClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     AcquireLeaseRequest, CancelOperationRequest, DrainRequest, EvictPlansRequest, ListLeasesRequest, ListPlansRequest,
     PinPlanRequest, PlanRequest, PutTopologyRequest, UnpinPlanRequest,
@@ -32,8 +32,8 @@ fn check_reused(status: &Status, id: &str) {
 #[tokio::test]
 async fn a_repeated_change_is_answered_as_the_first_and_not_done_again() {
     let server = TestServer::start().await;
-    let name = server.client().plan(request("ring:4")).await.unwrap().into_inner().plan.unwrap().id;
-    let mut plans = PlanAdminClient::new(server.channel.clone());
+    let name = server.client().plan(request("ring:4")).await.unwrap().into_inner().plan.unwrap().name;
+    let mut plans = PlansClient::new(server.channel.clone());
     let pin = PinPlanRequest { name: name.clone(), request_id: id(1) };
     let pinned = plans.pin_plan(pin.clone()).await.unwrap().into_inner();
     assert!(pinned.pinned);
@@ -50,12 +50,12 @@ async fn a_repeated_change_is_answered_as_the_first_and_not_done_again() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
     server.client().plan(request("ring:4")).await.unwrap();
-    let mut plans = PlanAdminClient::new(server.channel.clone());
+    let mut plans = PlansClient::new(server.channel.clone());
     assert_eq!(plans.evict_plans(evict).await.unwrap().into_inner(), evicted);
     assert_eq!(plans.list_plans(ListPlansRequest::default()).await.unwrap().into_inner().total_size, 1);
 
     let put = PutTopologyRequest { topology: request("ring:5").topology, request_id: id(4) };
-    let mut topologies = TopologiesClient::new(server.channel.clone());
+    let mut topologies = NetworksClient::new(server.channel.clone());
     assert!(topologies.put_topology(put.clone()).await.unwrap().into_inner().created);
     assert!(topologies.put_topology(put).await.unwrap().into_inner().created, "the first answer");
 }
@@ -63,15 +63,15 @@ async fn a_repeated_change_is_answered_as_the_first_and_not_done_again() {
 #[tokio::test]
 async fn an_id_belongs_to_one_request() {
     let server = TestServer::start().await;
-    let name = server.client().plan(request("ring:4")).await.unwrap().into_inner().plan.unwrap().id;
-    let mut plans = PlanAdminClient::new(server.channel.clone());
+    let name = server.client().plan(request("ring:4")).await.unwrap().into_inner().plan.unwrap().name;
+    let mut plans = PlansClient::new(server.channel.clone());
     plans.pin_plan(PinPlanRequest { name: name.clone(), request_id: id(1) }).await.unwrap();
     let other = PinPlanRequest { name: "plans/other".to_owned(), request_id: id(1) };
     check_reused(&plans.pin_plan(other).await.unwrap_err(), &id(1));
     let other = UnpinPlanRequest { name: name.clone(), request_id: id(1) };
     check_reused(&plans.unpin_plan(other).await.unwrap_err(), &id(1));
     let other = PlanRequest { request_id: id(1), ..request("ring:4") };
-    check_reused(&server.client().prefetch(other).await.unwrap_err(), &id(1));
+    check_reused(&server.client().prefetch_plan(other).await.unwrap_err(), &id(1));
 
     // A refusal has changed nothing, and its id is free.
     let unknown = PinPlanRequest { name: "plans/other".to_owned(), request_id: id(2) };
@@ -94,13 +94,13 @@ async fn a_repeated_prefetch_and_cancel_name_the_same_operation() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
     let prefetch = PlanRequest { request_id: id(1), ..request("ring:4") };
-    let first = server.client().prefetch(prefetch.clone()).await.unwrap().into_inner();
+    let first = server.client().prefetch_plan(prefetch.clone()).await.unwrap().into_inner();
     let cancel = CancelOperationRequest { name: first.name.clone(), request_id: id(2) };
     let mut operations = OperationsClient::new(server.channel.clone());
     let cancelled = operations.cancel_operation(cancel.clone()).await.unwrap().into_inner();
     assert!(cancelled.done);
     assert_eq!(operations.cancel_operation(cancel).await.unwrap().into_inner(), cancelled);
-    assert_eq!(server.client().prefetch(prefetch).await.unwrap().into_inner(), first, "no second job");
+    assert_eq!(server.client().prefetch_plan(prefetch).await.unwrap().into_inner(), first, "no second job");
     gate.open();
 }
 
@@ -108,14 +108,14 @@ async fn a_repeated_prefetch_and_cancel_name_the_same_operation() {
 async fn a_repeated_drain_does_not_end_the_successor() {
     let server = TestServer::start().await;
     let drain = DrainRequest { request_id: id(1) };
-    let mut admin = ServerAdminClient::new(server.channel.clone());
+    let mut admin = ServerClient::new(server.channel.clone());
     let first = admin.drain(drain.clone()).await.unwrap().into_inner();
     assert!(server.drain.is_draining());
     drop(admin);
     let directory = server.stop().await;
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
-    let mut admin = ServerAdminClient::new(server.channel.clone());
+    let mut admin = ServerClient::new(server.channel.clone());
     assert_eq!(admin.drain(drain).await.unwrap().into_inner(), first);
     assert!(!server.drain.is_draining());
 }

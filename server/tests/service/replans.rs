@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent,
     GetLeaseRequest, GetPlanRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PinPlanRequest, PlanLost,
-    PlanRequest, PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply,
-    ReportFaultsRequest, ReportOutcome, SwitchFeature, TopologySource, WatchReplansRequest, fault, replan_event::Event,
+    PlanRequest, PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsRequest,
+    ReportFaultsResponse, ReportOutcome, SwitchFeature, TopologySource, WatchLeasesRequest, fault, replan_event::Event,
 };
 use canopy_server::{
     MaintenanceCommand, MaintenanceError, Making, Options, ReplanOptions, ServerFlags, run_maintenance,
@@ -79,13 +79,13 @@ pub(crate) fn event(id: &str, fault: Fault, cleared: bool) -> FaultEvent {
     }
 }
 
-pub(crate) async fn report(server: &TestServer, topology: &str, events: Vec<FaultEvent>) -> ReportFaultsReply {
+pub(crate) async fn report(server: &TestServer, topology: &str, events: Vec<FaultEvent>) -> ReportFaultsResponse {
     let asked = ReportFaultsRequest { topology: Some(source(topology)), events, ..ReportFaultsRequest::default() };
     faults(server).report_faults(asked).await.unwrap().into_inner()
 }
 
 pub(crate) async fn plan(server: &TestServer, request: PlanRequest) -> String {
-    server.client().plan(request).await.unwrap().into_inner().plan.unwrap().id
+    server.client().plan(request).await.unwrap().into_inner().plan.unwrap().name
 }
 
 pub(crate) async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRequest>) -> Lease {
@@ -97,8 +97,11 @@ pub(crate) async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRe
 }
 
 pub(crate) async fn watch(server: &TestServer, resume_token: &str) -> Streaming<ReplanEvent> {
-    let asked = WatchReplansRequest { resume_token: resume_token.to_owned(), ..WatchReplansRequest::default() };
-    faults(server).watch_replans(asked).await.unwrap().into_inner()
+    let asked = WatchLeasesRequest { resume_token: resume_token.to_owned(), ..WatchLeasesRequest::default() };
+    let mut events = leases(server).watch_leases(asked).await.unwrap().into_inner();
+    let first = next(&mut events).await;
+    assert!(matches!(first.event, Some(Event::Started(_))) && !first.resume_token.is_empty(), "{first:?}");
+    events
 }
 
 pub(crate) async fn next(events: &mut Streaming<ReplanEvent>) -> ReplanEvent {
@@ -142,7 +145,7 @@ async fn a_lost_gpu_brings_another_plan_and_its_return_the_first_one() {
     };
     assert_eq!(plan(&server, punctured(false, vec![gpu("b0g3")])).await, superseded.new_plan);
     let asked = server.client().plan(punctured(true, vec![])).await.unwrap().into_inner();
-    assert_eq!(asked.plan.unwrap().id, superseded.new_plan);
+    assert_eq!(asked.plan.unwrap().name, superseded.new_plan);
     assert_eq!(asked.puncture.unwrap().survivors, survivors);
 
     let again = report(&server, BOXES, vec![event("1", gpu("b0g3"), false)]).await;
@@ -176,7 +179,7 @@ async fn a_schedule_in_time_is_repaired_before_another_is_found() {
     let Some(Event::Superseded(first)) = next(&mut events).await.event else { panic!("a plan is told of") };
     assert_eq!((first.stage(), first.is_final), (ReplanStage::Repaired, false), "what is searched for waits");
     let asked = GetPlanRequest { name: first.new_plan.clone(), ..GetPlanRequest::default() };
-    let repaired = server.client().get_plan(asked).await.unwrap().into_inner();
+    let repaired = server.plans().get_plan(asked).await.unwrap().into_inner();
     assert_eq!((repaired.algorithm.as_str(), repaired.checked.len()), ("repair", 5));
     assert_eq!(repaired.provenance.unwrap().repaired_from, lease.plans[0].original);
     gate.open();
@@ -279,8 +282,8 @@ async fn a_watch_and_its_leases_go_on_in_the_next_server() {
     let asked = ReleaseLeaseRequest { job: "job".to_owned(), ..ReleaseLeaseRequest::default() };
     assert_eq!(leases(&server).release_lease(asked.clone()).await.unwrap().into_inner().released, 1);
     assert_eq!(leases(&server).release_lease(asked).await.unwrap().into_inner().released, 0);
-    let expired = WatchReplansRequest { resume_token: "7-7".to_owned(), ..WatchReplansRequest::default() };
-    assert_eq!(faults(&server).watch_replans(expired).await.unwrap_err().code(), Code::OutOfRange);
+    let expired = WatchLeasesRequest { resume_token: "7-7".to_owned(), ..WatchLeasesRequest::default() };
+    assert_eq!(leases(&server).watch_leases(expired).await.unwrap_err().code(), Code::OutOfRange);
     server.stop().await;
 }
 
@@ -299,7 +302,7 @@ async fn what_is_leased_or_pinned_is_planned_ahead_of() {
     for network in ["torus:3x3", "ring:6"] {
         let name = plan(&server, request(network)).await;
         let asked = PinPlanRequest { name, ..PinPlanRequest::default() };
-        PlanAdminClient::new(server.channel.clone()).pin_plan(asked).await.unwrap();
+        PlansClient::new(server.channel.clone()).pin_plan(asked).await.unwrap();
         // They are told apart by when they were used last.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -307,7 +310,7 @@ async fn what_is_leased_or_pinned_is_planned_ahead_of() {
         let base = Some(Box::new(source(network)));
         let punctured = Box::new(Punctured { base, faults: vec![gpu(lost)], include_reported: false });
         let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
-        server.client().lookup_plan(PlanRequest { topology, ..request("") }).await.is_ok()
+        server.client().look_up_plan(PlanRequest { topology, ..request("") }).await.is_ok()
     };
     let limit = tokio::time::Instant::now() + Duration::from_secs(60);
     while !(is_cached("ring:4", "2").await && is_cached("ring:6", "2").await) {
@@ -376,8 +379,8 @@ async fn a_backup_holds_faults_leases_and_the_place_of_a_watch() {
     // The server that the backup is of may have told of another event under this number.
     let (epoch, _) = last.resume_token.split_once('-').unwrap();
     let resume_token = format!("{epoch}-{:016x}", restored.sequence);
-    let elsewhere = WatchReplansRequest { resume_token, ..WatchReplansRequest::default() };
-    assert_eq!(faults(&server).watch_replans(elsewhere).await.unwrap_err().code(), Code::OutOfRange);
+    let elsewhere = WatchLeasesRequest { resume_token, ..WatchLeasesRequest::default() };
+    assert_eq!(leases(&server).watch_leases(elsewhere).await.unwrap_err().code(), Code::OutOfRange);
     server.stop().await;
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AllreduceForm, CacheOutcome, Collective, CollectiveSpec, Fault, GetStatusRequest, GroupTransit, JointCollective,
@@ -106,7 +106,7 @@ fn by_option() -> Vec<PlanRequest> {
 
 /// Every algorithm for every collective.
 async fn by_algorithm(server: &TestServer) -> Vec<PlanRequest> {
-    let status = ServerAdminClient::new(server.channel.clone()).get_status(GetStatusRequest {}).await.unwrap();
+    let status = ServerClient::new(server.channel.clone()).get_status(GetStatusRequest {}).await.unwrap();
     let mut wanted = Vec::new();
     for algorithm in status.into_inner().algorithms {
         for kind in COLLECTIVES {
@@ -119,13 +119,13 @@ async fn by_algorithm(server: &TestServer) -> Vec<PlanRequest> {
 }
 
 async fn ids(server: &TestServer) -> BTreeSet<String> {
-    let mut admin = PlanAdminClient::new(server.channel.clone());
+    let mut admin = PlansClient::new(server.channel.clone());
     let mut found = BTreeSet::new();
     let mut page_token = String::new();
     loop {
         let asked = ListPlansRequest { page_size: 1000, page_token, ..ListPlansRequest::default() };
         let page = admin.list_plans(asked).await.unwrap().into_inner();
-        found.extend(page.plans.into_iter().map(|plan| plan.id));
+        found.extend(page.plans.into_iter().map(|plan| plan.name));
         page_token = page.next_page_token;
         if page_token.is_empty() {
             return found;
@@ -182,13 +182,13 @@ fn by_rule() -> Vec<PlanRequest> {
 
 /// Plans on topologies that the server stores, in words of its own.
 async fn on_stored(server: &TestServer) -> Vec<PlanRequest> {
-    let mut topologies = TopologiesClient::new(server.channel.clone());
+    let mut topologies = NetworksClient::new(server.channel.clone());
     let mut wanted = Vec::new();
     for (expression, kind) in [("dgx-h100:boxes=2,gpus=2", Collective::Allreduce), ("torus:3x3", Collective::AllToAll)]
     {
         let put = PutTopologyRequest { topology: request(expression).topology, request_id: String::new() };
-        let id = topologies.put_topology(put).await.unwrap().into_inner().topology.unwrap().id;
-        let stored = || Some(TopologySource { source: Some(Source::Id(id.clone())) });
+        let id = topologies.put_topology(put).await.unwrap().into_inner().topology.unwrap().name;
+        let stored = || Some(TopologySource { source: Some(Source::Name(id.clone())) });
         let whole = PlanRequest { topology: stored(), ..of(expression, kind) };
         wanted.push(PlanRequest { ranks: vec![0, 1, 3], ..whole.clone() });
         wanted.push(whole);

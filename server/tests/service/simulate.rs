@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use canopy_plan::read_plan;
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, OutputFormat, OutputSpec, Placement, PlanRequest, RankSlot, SimulatePlanReply,
-    SimulatePlanRequest,
+    Collective, CollectiveSpec, OutputFormat, OutputSpec, Placement, PlanRequest, RankSlot, SimulatePlanRequest,
+    SimulatePlanResponse,
 };
 use canopy_schedule::compile;
 use canopy_simulate::{SimulateOptions, algbw, simulate};
@@ -19,15 +19,15 @@ use crate::support::{TestServer, request, stream};
 /// A stored plan: its name, and its file.
 async fn stored(server: &TestServer, asked: PlanRequest) -> (String, Vec<u8>) {
     let streamed = stream(server, asked).await.unwrap();
-    (streamed.header.plan.unwrap().id, streamed.files.into_iter().next().unwrap())
+    (streamed.header.plan.unwrap().name, streamed.files.into_iter().next().unwrap())
 }
 
 fn of(name: &str) -> SimulatePlanRequest {
     SimulatePlanRequest { name: name.to_owned(), ..SimulatePlanRequest::default() }
 }
 
-async fn ask(server: &TestServer, request: SimulatePlanRequest) -> Result<SimulatePlanReply, Status> {
-    server.client().simulate_plan(request).await.map(tonic::Response::into_inner)
+async fn ask(server: &TestServer, request: SimulatePlanRequest) -> Result<SimulatePlanResponse, Status> {
+    server.plans().simulate_plan(request).await.map(tonic::Response::into_inner)
 }
 
 fn allreduce(expression: &str) -> PlanRequest {
@@ -159,7 +159,7 @@ async fn a_deadline_ends_it_and_gives_its_place_back() {
     for _ in 0..3 {
         let mut late = tonic::Request::new(SimulatePlanRequest { sizes_bytes: sizes_bytes.clone(), ..of(&name) });
         late.set_timeout(Duration::from_millis(300));
-        let mut client = server.bare().await;
+        let mut client = server.bare_plans().await;
         let status = answered(client.simulate_plan(late)).await.unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
     }

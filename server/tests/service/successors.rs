@@ -30,7 +30,7 @@ async fn wait(server: &TestServer, name: &str) -> Operation {
 async fn jobs_that_a_drain_cuts_off_are_finished_by_the_next_server() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|options| options.drain_timeout = Duration::ZERO, planner).await;
-    let prefetched = server.client().prefetch(request("ring:6")).await.unwrap().into_inner().name;
+    let prefetched = server.client().prefetch_plan(request("ring:6")).await.unwrap().into_inner().name;
     gate.wait_for(1, 0);
     let mut client = server.client();
     let caller = spawn(async move { client.plan(request("ring:7")).await });
@@ -78,7 +78,7 @@ async fn a_drain_with_three_hundred_prefetches_ends_at_once_and_loses_none() {
     let mut names = Vec::new();
     for number in 0..300 {
         let asked = request(&format!("ring:4,lat={number}ns"));
-        names.push(server.client().prefetch(asked).await.unwrap().into_inner().name);
+        names.push(server.client().prefetch_plan(asked).await.unwrap().into_inner().name);
     }
     gate.wait_for(2, 0);
     let directory = timeout(Duration::from_secs(120), server.stop()).await.expect("nothing is waited for");

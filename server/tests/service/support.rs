@@ -5,10 +5,12 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use canopy_proto::v1::analysis_client::AnalysisClient;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanEvent, PlanReply, PlanRequest, TopologyDocument,
+    Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanEvent, PlanRequest, PlanResponse, TopologyDocument,
     TopologySource, topology_source::Source,
 };
 use canopy_server::{
@@ -24,7 +26,7 @@ use tokio::sync::oneshot;
 use tonic::Status;
 use tonic::transport::Channel;
 
-use crate::bare::{Bare, answered};
+use crate::bare::{Bare, answered, origin};
 
 /// A server with a directory and a port of its own.
 pub(crate) struct TestServer {
@@ -99,9 +101,22 @@ impl TestServer {
         PlannerClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
     }
 
+    pub(crate) fn plans(&self) -> PlansClient<Channel> {
+        PlansClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
+    }
+
+    pub(crate) fn analysis(&self) -> AnalysisClient<Channel> {
+        AnalysisClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
+    }
+
     /// A client that keeps no deadline itself: whoever states one to it waits for what the server says.
     pub(crate) async fn bare(&self) -> PlannerClient<Bare> {
         Bare::planner(self.address).await
+    }
+
+    /// The same for stored plans.
+    pub(crate) async fn bare_plans(&self) -> PlansClient<Bare> {
+        PlansClient::with_origin(Bare::connect(self.address).await, origin(self.address))
     }
 
     /// Ends the server in order and hands back its directory.
@@ -263,7 +278,7 @@ impl Planner for GatedPlanner {
 /// A finished stream: its events, the header among them, and its files.
 pub(crate) struct Streamed {
     pub(crate) events: Vec<PlanEvent>,
-    pub(crate) header: PlanReply,
+    pub(crate) header: PlanResponse,
     pub(crate) files: Vec<Vec<u8>>,
 }
 
@@ -279,7 +294,7 @@ async fn streamed(
     mut client: PlannerClient<Bare>,
     request: impl tonic::IntoRequest<PlanRequest>,
 ) -> Result<Streamed, Status> {
-    let mut incoming = client.plan_stream(request).await?.into_inner();
+    let mut incoming = client.stream_plan(request).await?.into_inner();
     let (mut events, mut header, mut files) = (Vec::new(), None, Vec::new());
     while let Some(event) = incoming.message().await? {
         events.push(event.clone());

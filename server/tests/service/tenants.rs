@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use canopy_proto::v1::operations_client::OperationsClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
-    CacheOutcome, EvictPlansRequest, ExplainPlanRequest, ExportPlansRequest, FetchArtifactRequest, GetOperationRequest,
-    GetPlanRequest, GetPlanSummaryRequest, ListOperationsRequest, ListPlansReply, ListPlansRequest, OutputFormat,
-    PinPlanRequest, PlanReply, PlanRequest, SimulatePlanRequest, export_plans_event::Event,
+    CacheOutcome, EvictPlansRequest, ExplainPlanRequest, ExportPlansRequest, FetchPlanFileRequest, GetOperationRequest,
+    GetPlanRequest, GetPlanSummaryRequest, ListOperationsRequest, ListPlansRequest, ListPlansResponse, OutputFormat,
+    PinPlanRequest, PlanRequest, PlanResponse, SimulatePlanRequest, archive_event::Event,
 };
 use canopy_server::Pipeline;
 use canopy_topology::TopologyLimits;
@@ -32,14 +32,14 @@ fn by<T>(tenant: &str, message: T) -> Request<T> {
 }
 
 async fn planned(server: &TestServer, tenant: &str, asked: PlanRequest) -> (String, CacheOutcome) {
-    let reply: PlanReply = server.client().plan(by(tenant, asked)).await.unwrap().into_inner();
+    let reply: PlanResponse = server.client().plan(by(tenant, asked)).await.unwrap().into_inner();
     let cache = reply.cache();
-    (reply.plan.unwrap().id, cache)
+    (reply.plan.unwrap().name, cache)
 }
 
-async fn listed(server: &TestServer, tenant: &str, filter: &str) -> ListPlansReply {
+async fn listed(server: &TestServer, tenant: &str, filter: &str) -> ListPlansResponse {
     let wanted = ListPlansRequest { filter: filter.to_owned(), ..ListPlansRequest::default() };
-    PlanAdminClient::new(server.channel.clone()).list_plans(by(tenant, wanted)).await.unwrap().into_inner()
+    PlansClient::new(server.channel.clone()).list_plans(by(tenant, wanted)).await.unwrap().into_inner()
 }
 
 #[tokio::test]
@@ -53,24 +53,24 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
     for (tenant, plan) in [("red", &red), ("", &shared), ("blue", &shared), ("green", &shared)] {
         assert_eq!(planned(&server, tenant, request("ring:5")).await, (plan.clone(), CacheOutcome::Hit), "{tenant}");
     }
-    let lookup = server.client().lookup_plan(by("red", request("ring:5"))).await.unwrap().into_inner();
+    let lookup = server.client().look_up_plan(by("red", request("ring:5"))).await.unwrap().into_inner();
     assert_eq!(lookup.plan.unwrap().provenance.unwrap().tenant, "red");
 
     let get = GetPlanRequest { name: red.clone(), placement: None };
     let explain = ExplainPlanRequest { name: red.clone(), placement: None };
     let simulate = SimulatePlanRequest { name: red.clone(), ..SimulatePlanRequest::default() };
     let format = OutputFormat::Json.into();
-    let fetch = FetchArtifactRequest { plan: red.clone(), format, ..FetchArtifactRequest::default() };
+    let fetch = FetchPlanFileRequest { name: red.clone(), format, ..FetchPlanFileRequest::default() };
     let pin = PinPlanRequest { name: red.clone(), request_id: String::new() };
     let evict = EvictPlansRequest { names: vec![red.clone()], ..EvictPlansRequest::default() };
-    let mut admin = PlanAdminClient::new(server.channel.clone());
+    let mut admin = PlansClient::new(server.channel.clone());
     for other in ["", "blue"] {
         let unknown = (Code::NotFound, "PLAN_UNKNOWN", red.as_str());
         let (code, reason, name) = unknown;
-        check_refused(server.client().get_plan(by(other, get.clone())).await, code, reason, name);
-        check_refused(server.client().explain_plan(by(other, explain.clone())).await, code, reason, name);
-        check_refused(server.client().simulate_plan(by(other, simulate.clone())).await, code, reason, name);
-        let fetched = server.client().fetch_artifact(by(other, fetch.clone())).await;
+        check_refused(server.plans().get_plan(by(other, get.clone())).await, code, reason, name);
+        check_refused(server.plans().explain_plan(by(other, explain.clone())).await, code, reason, name);
+        check_refused(server.plans().simulate_plan(by(other, simulate.clone())).await, code, reason, name);
+        let fetched = server.plans().fetch_plan_file(by(other, fetch.clone())).await;
         check_refused(fetched.map(|_| ()), code, reason, name);
         let summary = GetPlanSummaryRequest { name: red.clone() };
         check_refused(admin.get_plan_summary(by(other, summary)).await, code, reason, name);
@@ -81,20 +81,20 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
         assert_eq!(admin.evict_plans(by(other, all)).await.unwrap().into_inner().evicted, 1);
         for filter in ["", "ranks=5"] {
             let list = listed(&server, other, filter).await;
-            let ids: Vec<&str> = list.plans.iter().map(|plan| plan.id.as_str()).collect();
+            let ids: Vec<&str> = list.plans.iter().map(|plan| plan.name.as_str()).collect();
             assert_eq!((ids, list.total_size), (vec![shared.as_str()], 1));
         }
         assert_eq!(listed(&server, other, "tenant=red").await.total_size, 0);
     }
-    server.client().get_plan(by("red", get)).await.unwrap();
-    server.client().explain_plan(by("red", explain)).await.unwrap();
-    server.client().simulate_plan(by("red", simulate)).await.unwrap();
-    server.client().fetch_artifact(by("red", fetch)).await.unwrap();
+    server.plans().get_plan(by("red", get)).await.unwrap();
+    server.plans().explain_plan(by("red", explain)).await.unwrap();
+    server.plans().simulate_plan(by("red", simulate)).await.unwrap();
+    server.plans().fetch_plan_file(by("red", fetch)).await.unwrap();
     assert!(admin.pin_plan(by("red", pin)).await.unwrap().into_inner().pinned);
     let list = listed(&server, "red", "").await;
     assert_eq!((list.plans.len(), list.total_size), (2, 2));
     let own = listed(&server, "red", "tenant=red").await;
-    assert_eq!((own.plans[0].id.as_str(), own.plans[0].tenant.as_str()), (red.as_str(), "red"));
+    assert_eq!((own.plans[0].name.as_str(), own.plans[0].tenant.as_str()), (red.as_str(), "red"));
     server.stop().await;
 }
 
@@ -102,7 +102,7 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
 async fn exports_and_operations_show_what_their_caller_may_see() {
     let server = start().await;
     planned(&server, "", request("ring:5")).await;
-    let job = server.client().prefetch(by("red", request("ring:6"))).await.unwrap().into_inner().name;
+    let job = server.client().prefetch_plan(by("red", request("ring:6"))).await.unwrap().into_inner().name;
     planned(&server, "red", request("ring:6")).await;
     let mut operations = OperationsClient::new(server.channel.clone());
     let wanted = GetOperationRequest { name: job.clone() };
@@ -115,7 +115,7 @@ async fn exports_and_operations_show_what_their_caller_may_see() {
             operations.list_operations(by(tenant, ListOperationsRequest::default())).await.unwrap().into_inner();
         let own = listed.operations.iter().filter(|operation| operation.name == job).count();
         assert_eq!(own, count, "{tenant}");
-        let mut admin = PlanAdminClient::new(server.channel.clone());
+        let mut admin = PlansClient::new(server.channel.clone());
         let mut events = admin.export_plans(by(tenant, ExportPlansRequest::default())).await.unwrap().into_inner();
         let Some(Event::Contents(contents)) = events.message().await.unwrap().unwrap().event else { panic!("first") };
         assert_eq!(contents.plans, 1 + count as u64, "{tenant}");
@@ -132,8 +132,8 @@ async fn an_owner_stays_one_when_the_server_isolates_no_more() {
     let server = TestServer::start_in(directory, |_| {}, planner).await;
     assert_eq!(listed(&server, "", "").await.total_size, 0);
     let get = GetPlanRequest { name: red.clone(), placement: None };
-    check_refused(server.client().get_plan(by("", get.clone())).await, Code::NotFound, "PLAN_UNKNOWN", &red);
-    server.client().get_plan(by("red", get)).await.unwrap();
+    check_refused(server.plans().get_plan(by("", get.clone())).await, Code::NotFound, "PLAN_UNKNOWN", &red);
+    server.plans().get_plan(by("red", get)).await.unwrap();
     assert_eq!(planned(&server, "red", request("ring:5")).await.1, CacheOutcome::Miss);
     server.stop().await;
 }
@@ -143,7 +143,7 @@ async fn a_header_that_names_no_tenant_is_refused() {
     let server = start().await;
     let bad = server.client().plan(by("a b", request("ring:5"))).await;
     check_refused(bad, Code::InvalidArgument, "TENANT_INVALID", "x-canopy-tenant");
-    let mut admin = PlanAdminClient::new(server.channel.clone());
+    let mut admin = PlansClient::new(server.channel.clone());
     let bad = admin.list_plans(by("*", ListPlansRequest::default())).await;
     check_refused(bad, Code::InvalidArgument, "TENANT_INVALID", "x-canopy-tenant");
     server.stop().await;

@@ -1,10 +1,10 @@
 //! Topologies that are kept, named by requests, and looked at.
 
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     CheckTopologyRequest, DeleteTopologyRequest, DocumentFormat, GetStatusRequest, GetTopologyRequest,
-    ListTopologiesRequest, PlanRequest, PutTopologyReply, PutTopologyRequest, Topology, TopologyDocument,
+    ListTopologiesRequest, PlanRequest, PutTopologyRequest, PutTopologyResponse, Topology, TopologyDocument,
     TopologySource,
 };
 use canopy_server::Pipeline;
@@ -22,8 +22,8 @@ nodes: [{id: a, host: left}, {id: b}]
 links: [{from: a, to: b, bandwidth: 1GB/s, both: true}]
 ";
 
-fn client(server: &TestServer) -> TopologiesClient<Channel> {
-    TopologiesClient::new(server.channel.clone())
+fn client(server: &TestServer) -> NetworksClient<Channel> {
+    NetworksClient::new(server.channel.clone())
 }
 
 fn source(source: Source) -> Option<TopologySource> {
@@ -35,7 +35,7 @@ fn yaml(text: &str) -> Option<TopologySource> {
     source(Source::Document(TopologyDocument { format: DocumentFormat::Yaml.into(), content }))
 }
 
-async fn put(server: &TestServer, topology: Option<TopologySource>) -> PutTopologyReply {
+async fn put(server: &TestServer, topology: Option<TopologySource>) -> PutTopologyResponse {
     let request = PutTopologyRequest { topology, request_id: String::new() };
     client(server).put_topology(request).await.unwrap().into_inner()
 }
@@ -45,8 +45,8 @@ async fn a_stored_topology_is_found_again_in_either_form_also_by_a_successor() {
     let server = TestServer::start().await;
     let first = put(&server, yaml(YAML)).await;
     let stored = first.topology.unwrap();
-    assert!(first.created && stored.id.starts_with("topologies/"));
-    assert_eq!((stored.name.as_str(), stored.summary.as_ref().unwrap().links), ("pair", 2));
+    assert!(first.created && stored.name.starts_with("topologies/"));
+    assert_eq!((stored.display_name.as_str(), stored.summary.as_ref().unwrap().links), ("pair", 2));
     let again = put(&server, yaml(&YAML.replace("1GB/s", "1000000000B/s"))).await;
     assert_eq!((again.created, again.topology.as_ref()), (false, Some(&stored)), "the same, written otherwise");
     assert!(put(&server, source(Source::Expression("ring:5".to_owned()))).await.created);
@@ -56,7 +56,7 @@ async fn a_stored_topology_is_found_again_in_either_form_also_by_a_successor() {
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
     for format in [DocumentFormat::Json, DocumentFormat::Yaml] {
         let request =
-            GetTopologyRequest { name: stored.id.clone(), format: format.into(), ..GetTopologyRequest::default() };
+            GetTopologyRequest { name: stored.name.clone(), format: format.into(), ..GetTopologyRequest::default() };
         let reply = client(&server).get_topology(request).await.unwrap().into_inner();
         assert_eq!(reply.topology.as_ref(), Some(&stored));
         let document = reply.document.unwrap();
@@ -68,40 +68,40 @@ async fn a_stored_topology_is_found_again_in_either_form_also_by_a_successor() {
     let list = ListTopologiesRequest { filter: "ranks<5 OR name=none".to_owned(), ..ListTopologiesRequest::default() };
     let list = client(&server).list_topologies(list).await.unwrap().into_inner();
     assert_eq!((list.topologies.as_slice(), list.total_size), (std::slice::from_ref(&stored), 1));
-    let mut admin = canopy_proto::v1::server_admin_client::ServerAdminClient::new(server.channel.clone());
+    let mut admin = canopy_proto::v1::server_client::ServerClient::new(server.channel.clone());
     let counts = admin.get_status(GetStatusRequest {}).await.unwrap().into_inner().counts.unwrap();
     assert_eq!(counts.topologies, 2);
 
-    let name = || stored.id.clone();
+    let name = || stored.name.clone();
     let delete = || DeleteTopologyRequest { name: name(), request_id: String::new() };
     assert_eq!(client(&server).delete_topology(delete()).await.unwrap().into_inner().freed_bytes, stored.size_bytes);
     let status = client(&server).delete_topology(delete()).await.unwrap_err();
     let details = status.get_error_details();
     assert_eq!((status.code(), &*details.error_info().unwrap().reason), (Code::NotFound, "TOPOLOGY_UNKNOWN"));
-    assert_eq!(details.resource_info().unwrap().resource_name, stored.id);
+    assert_eq!(details.resource_info().unwrap().resource_name, stored.name);
 }
 
 #[tokio::test]
 async fn a_request_may_name_a_stored_topology() {
     let server = TestServer::start().await;
-    let id = put(&server, source(Source::Expression("ring:6".to_owned()))).await.topology.unwrap().id;
-    let by_id = PlanRequest { topology: source(Source::Id(id.clone())), ..request("") };
-    let status = server.client().lookup_plan(by_id.clone()).await.unwrap_err();
+    let id = put(&server, source(Source::Expression("ring:6".to_owned()))).await.topology.unwrap().name;
+    let by_id = PlanRequest { topology: source(Source::Name(id.clone())), ..request("") };
+    let status = server.client().look_up_plan(by_id.clone()).await.unwrap_err();
     assert_eq!(status.get_error_details().error_info().unwrap().reason, "PLAN_NOT_CACHED");
     let named = server.client().plan(by_id.clone()).await.unwrap().into_inner();
     let plain = server.client().plan(request("ring:6")).await.unwrap().into_inner();
-    assert_eq!(named.plan.as_ref().unwrap().id, plain.plan.unwrap().id);
+    assert_eq!(named.plan.as_ref().unwrap().name, plain.plan.unwrap().name);
     assert_eq!(
         named.plan.unwrap().artifacts,
         server.client().plan(by_id).await.unwrap().into_inner().plan.unwrap().artifacts
     );
 
-    let unknown = PlanRequest { topology: source(Source::Id("topologies/none".to_owned())), ..request("") };
+    let unknown = PlanRequest { topology: source(Source::Name("topologies/none".to_owned())), ..request("") };
     for status in [
         server.client().plan(unknown.clone()).await.unwrap_err(),
-        server.client().lookup_plan(unknown.clone()).await.unwrap_err(),
-        server.client().prefetch(unknown.clone()).await.unwrap_err(),
-        server.client().plan_stream(unknown).await.unwrap_err(),
+        server.client().look_up_plan(unknown.clone()).await.unwrap_err(),
+        server.client().prefetch_plan(unknown.clone()).await.unwrap_err(),
+        server.client().stream_plan(unknown).await.unwrap_err(),
     ] {
         let details = status.get_error_details();
         assert_eq!((status.code(), &*details.error_info().unwrap().reason), (Code::NotFound, "TOPOLOGY_UNKNOWN"));
@@ -118,10 +118,10 @@ async fn a_check_says_what_a_topology_is_or_what_is_wrong_with_it() {
     };
     let good = check(yaml(YAML)).await;
     assert_eq!((good.problem, good.unreachable, good.unbalanced), (None, None, None));
-    assert_eq!((good.name.as_str(), good.summary.unwrap().ranks), ("pair", 2));
-    assert_eq!(good.id, put(&server, yaml(YAML)).await.topology.unwrap().id, "the id is known beforehand");
-    let stored = check(source(Source::Id(good.id.clone()))).await;
-    assert_eq!(stored.id, good.id);
+    assert_eq!((good.display_name.as_str(), good.summary.unwrap().ranks), ("pair", 2));
+    assert_eq!(good.name, put(&server, yaml(YAML)).await.topology.unwrap().name, "the id is known beforehand");
+    let stored = check(source(Source::Name(good.name.clone()))).await;
+    assert_eq!(stored.name, good.name);
 
     let one_way = check(yaml(&YAML.replace(", both: true", ""))).await;
     let pair = one_way.unreachable.unwrap();
@@ -154,7 +154,7 @@ async fn bad_requests_are_refused() {
     };
     let bad = PutTopologyRequest { topology: yaml("canopy: 2"), request_id: String::new() };
     refused(client(&server).put_topology(bad).await.unwrap_err(), Code::InvalidArgument, "TOPOLOGY_MALFORMED");
-    let id = put(&server, yaml(YAML)).await.topology.unwrap().id;
+    let id = put(&server, yaml(YAML)).await.topology.unwrap().name;
     let get = |format: i32, offset| GetTopologyRequest { name: id.clone(), format, offset, cluster: None };
     for (format, offset, reason) in
         [(3, 0, "ENUM_VALUE_UNKNOWN"), (0, 1, "ENUM_VALUE_UNKNOWN"), (1, 1 << 40, "OFFSET_INVALID")]
@@ -178,7 +178,7 @@ async fn expressions_have_the_rates_of_the_site() {
     };
     let short = plan("dgx-a100:boxes=2").await;
     assert_eq!(short.quality.unwrap().bound, "320000000000", "8 × 20 GB/s for half of the shares");
-    assert_eq!(plan("dgx-a100:boxes=2,nic=20GB/s").await.id, short.id);
+    assert_eq!(plan("dgx-a100:boxes=2,nic=20GB/s").await.name, short.name);
     assert_eq!(plan("dgx-a100:boxes=2,nic=25GB/s").await.quality.unwrap().bound, "1040000000000/3");
     let fault = crate::replans::event("1", crate::replans::gpu("b0g3"), false);
     let told = crate::replans::report(&server, "dgx-a100:boxes=2,nic=20GB/s", vec![fault]).await;

@@ -1,10 +1,10 @@
 //! Faults weighed by a server, over a real socket.
 
 use canopy_planner::{Left, WhatIf};
-use canopy_proto::v1::what_if_event::Event;
+use canopy_proto::v1::weigh_faults_event::Event;
 use canopy_proto::v1::{
     Collective as WireCollective, CollectiveSpec, FaultKind as WireKind, JointCollective, PlanRequest, Priority, Ratio,
-    WeighedFault, WhatIfOutcome, WhatIfRequest, WhatIfStarted,
+    WeighFaultsRequest, WeighFaultsStarted, WeighedFault, WeighedOutcome,
 };
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Never;
@@ -15,14 +15,17 @@ use tonic_types::StatusExt as _;
 
 use crate::support::{TestServer, request};
 
-fn on(expression: &str, kind: WireCollective) -> WhatIfRequest {
+fn on(expression: &str, kind: WireCollective) -> WeighFaultsRequest {
     let collective = Some(CollectiveSpec { kind: kind.into(), root: None });
     let asked = PlanRequest { collective, ..request(expression) };
-    WhatIfRequest { request: Some(asked), ..WhatIfRequest::default() }
+    WeighFaultsRequest { request: Some(asked), ..WeighFaultsRequest::default() }
 }
 
-async fn ask(server: &TestServer, request: WhatIfRequest) -> Result<(WhatIfStarted, Vec<WeighedFault>), Status> {
-    let mut events = server.client().what_if(request).await?.into_inner();
+async fn ask(
+    server: &TestServer,
+    request: WeighFaultsRequest,
+) -> Result<(WeighFaultsStarted, Vec<WeighedFault>), Status> {
+    let mut events = server.analysis().weigh_faults(request).await?.into_inner();
     let (mut started, mut groups, mut weighed) = (None, Vec::new(), 0);
     while let Some(message) = events.message().await? {
         match message.event.unwrap() {
@@ -72,13 +75,13 @@ async fn faults_are_ranked_as_the_library_weighs_them() {
             .iter()
             .all(|kind| kinds.contains(kind))
     );
-    assert_eq!(groups[0].outcome(), WhatIfOutcome::Disconnected, "without the switch between the boxes");
+    assert_eq!(groups[0].outcome(), WeighedOutcome::Disconnected, "without the switch between the boxes");
 }
 
 #[tokio::test]
 async fn kinds_and_fractions_are_those_that_were_asked_for() {
     let server = TestServer::start().await;
-    let halved = WhatIfRequest {
+    let halved = WeighFaultsRequest {
         kinds: vec![WireKind::Nics.into()],
         remaining: Some(Ratio { numerator: 1, denominator: 2 }),
         ..on("dgx-a100:boxes=2", WireCollective::Allgather)
@@ -88,7 +91,7 @@ async fn kinds_and_fractions_are_those_that_were_asked_for() {
     assert_eq!((started.slices, group.alike, &*group.bound), (1, 16, "1000000000000/3"));
     assert_eq!(group.faults[0].remaining, Some(Ratio { numerator: 1, denominator: 2 }));
     let (_, groups) = ask(&server, on("ring:3", WireCollective::Broadcast)).await.unwrap();
-    assert!(groups.iter().any(|group| group.outcome() == WhatIfOutcome::RootLost));
+    assert!(groups.iter().any(|group| group.outcome() == WeighedOutcome::RootLost));
 }
 
 #[tokio::test]
@@ -101,10 +104,10 @@ async fn refusals_name_the_field() {
         asked
     };
     let refused = [
-        (WhatIfRequest::default(), "FIELD_MISSING", "request"),
-        (WhatIfRequest { kinds: vec![WireKind::Gpus.into(), 77], ..ring() }, "ENUM_VALUE_UNKNOWN", "kinds[1]"),
+        (WeighFaultsRequest::default(), "FIELD_MISSING", "request"),
+        (WeighFaultsRequest { kinds: vec![WireKind::Gpus.into(), 77], ..ring() }, "ENUM_VALUE_UNKNOWN", "kinds[1]"),
         (
-            WhatIfRequest { remaining: Some(Ratio { numerator: 1, denominator: 0 }), ..ring() },
+            WeighFaultsRequest { remaining: Some(Ratio { numerator: 1, denominator: 0 }), ..ring() },
             "FAULT_INVALID",
             "remaining",
         ),
@@ -137,9 +140,9 @@ async fn a_deadline_ends_it_in_time() {
     let server = TestServer::start().await;
     let mut late = tonic::Request::new(on("torus:7x7x7,faults=links:3+seed:1", WireCollective::AllToAll));
     late.set_timeout(std::time::Duration::from_millis(300));
-    let mut client = server.client();
+    let mut client = server.analysis();
     let ended = async {
-        match client.what_if(late).await {
+        match client.weigh_faults(late).await {
             Err(status) => status,
             Ok(events) => {
                 let mut events = events.into_inner();

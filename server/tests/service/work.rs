@@ -80,7 +80,7 @@ async fn a_caller_that_leaves_stops_the_work() {
             match unary {
                 true => client.plan(request("ring:6")).await.map(|_| ()),
                 false => {
-                    let mut events = client.plan_stream(request("ring:6")).await?.into_inner();
+                    let mut events = client.stream_plan(request("ring:6")).await?.into_inner();
                     while events.message().await?.is_some() {}
                     Ok(())
                 }
@@ -106,7 +106,7 @@ async fn a_full_queue_says_so_and_when_to_come_back() {
     };
     let running = call("ring:5");
     gate.wait_for(1, 0);
-    let mut waiting = server.client().plan_stream(request("ring:6")).await.unwrap().into_inner();
+    let mut waiting = server.client().stream_plan(request("ring:6")).await.unwrap().into_inner();
     // The job waits for a planning thread as soon as it is back in stage `queue` after `read`, or still is in `queue`.
     assert!(matches!(waiting.message().await.unwrap().unwrap().event, Some(Event::Accepted(_))));
     let status = server.client().plan(request("ring:7")).await.unwrap_err();

@@ -13,7 +13,7 @@ use super::network::Party;
 use super::{env, refusal};
 
 /// Writes the table of a tuner, says what it has for the sizes asked for, and what it is not.
-pub(super) fn advise(parties: &[Party], sizes: ByteRange, mut items: Vec<Item>, reply: &mut v1::PlanBundleReply) {
+pub(super) fn advise(parties: &[Party], sizes: ByteRange, mut items: Vec<Item>, reply: &mut v1::PlanBundleResponse) {
     let text =
         "NCCL cannot load external plans; this is advice for its tuner: what its own formulas choose on this network";
     reply.warnings.retain(|warning| warning.code == "AMBIGUOUS_BUNDLE");

@@ -52,8 +52,8 @@ pub(super) fn audited(
     for ((position, made), rank_map) in files.into_iter().enumerate().zip(&rank_maps) {
         let MadeFile { item, ranks, ranks_per_node, collective, in_place, range, candidate, mut plan, times, .. } =
             made;
-        let mut artifact = plan.artifacts.pop().ok_or_else(|| format!("{} has no file", plan.id))?;
-        let content = artifact.content.take().ok_or_else(|| format!("a file of {} has no content", plan.id))?;
+        let mut artifact = plan.artifacts.pop().ok_or_else(|| format!("{} has no file", plan.name))?;
+        let content = artifact.content.take().ok_or_else(|| format!("a file of {} has no content", plan.name))?;
         let digest = artifact.sha256.get(..DIGEST_DIGITS).unwrap_or(&artifact.sha256);
         let path = format!("plans/{position:03}-{collective}-{ranks}-{digest}.{}", output.format.ending());
         let text = str::from_utf8(&content).map_err(|error| format!("{path}: {error}"))?;
@@ -69,7 +69,7 @@ pub(super) fn audited(
         let valid = plan.valid_for.unwrap_or_default();
         let file = v1::BundleFile {
             path,
-            plan: plan.id,
+            plan: plan.name,
             artifact: Some(artifact),
             size_bytes_min: range.first(),
             size_bytes_end: range.end(),

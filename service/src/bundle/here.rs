@@ -25,7 +25,7 @@ use crate::turns::PAUSE;
 #[derive(Debug)]
 pub struct Bundled {
     /// The answer, as a server gives it: its files have no content.
-    pub reply: v1::PlanBundleReply,
+    pub reply: v1::PlanBundleResponse,
     /// The content of its files.
     pub files: Contents,
 }
@@ -101,7 +101,7 @@ impl Here<'_> {
     }
 
     /// Makes a plan until `end`, or finds it. Another process may have the folder open for a moment.
-    fn planned(&self, request: &v1::PlanRequest, end: Instant) -> Result<v1::PlanReply, Failure> {
+    fn planned(&self, request: &v1::PlanRequest, end: Instant) -> Result<v1::PlanResponse, Failure> {
         let give_up = (clock::now() + PATIENCE).min(end);
         let stop = || self.is_over(end);
         loop {
@@ -134,7 +134,7 @@ impl PlanMaker for Here<'_> {
         }
     }
 
-    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, Failure> {
+    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanResponse, Failure> {
         // Whether faults are known was asked once for all.
         let request = v1::PlanRequest { fault_policy: v1::FaultPolicy::Ignore.into(), ..request };
         self.planned(&request, self.end.min(clock::now() + limit))

@@ -65,8 +65,8 @@ impl Item {
     }
 
     /// Takes the file of a plan for as many of these sizes as it is made for.
-    pub(super) fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanReply) {
-        let v1::PlanReply { plan, warnings, .. } = reply;
+    pub(super) fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanResponse) {
+        let v1::PlanResponse { plan, warnings, .. } = reply;
         for warning in warnings {
             // The request itself numbers the ranks of communicators, and faults are said once for all.
             let is_said = matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "FAULTS_APPLIED" | "FAULTS_OUTDATED");

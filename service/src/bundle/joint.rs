@@ -86,7 +86,7 @@ impl JointWanted {
 ///
 /// # Errors
 /// Those of the first plan that is refused, among others: all are needed.
-pub(super) async fn answer<M: PlanMaker>(maker: &M, wanted: JointWanted) -> Result<v1::PlanBundleReply, M::Failure> {
+pub(super) async fn answer<M: PlanMaker>(maker: &M, wanted: JointWanted) -> Result<v1::PlanBundleResponse, M::Failure> {
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
     let (first, known) = maker.complete(wanted.request(0, wanted.topology.clone())).await?;
     let source = first.topology;
@@ -94,12 +94,12 @@ pub(super) async fn answer<M: PlanMaker>(maker: &M, wanted: JointWanted) -> Resu
     for (position, collective) in (0_u32..).zip(&wanted.collectives) {
         let request = wanted.request(position, source.clone());
         let reply = maker.plan(request, maker.left()).await?;
-        let v1::PlanReply { plan, cache, timings, mut warnings, .. } = reply;
+        let v1::PlanResponse { plan, cache, timings, mut warnings, .. } = reply;
         let mut plan = plan.unwrap_or_default();
         contents.extend(content(&plan));
         for artifact in &mut plan.artifacts {
             if let Some(content) = artifact.content.take() {
-                maker.keep(&plan.id, Some(artifact), content);
+                maker.keep(&plan.name, Some(artifact), content);
             }
         }
         // The request itself numbers the ranks; what holds for all is said once.
@@ -115,7 +115,7 @@ pub(super) async fn answer<M: PlanMaker>(maker: &M, wanted: JointWanted) -> Resu
     let times = items.first().and_then(|item| item.plan.as_ref()?.joint.as_ref()?.together.clone());
     let bundle = v1::JointBundle { items, times, ..judged };
     let warnings = assumed.into_iter().chain(known).collect();
-    Ok(v1::PlanBundleReply { joint: Some(bundle), warnings, ..v1::PlanBundleReply::default() })
+    Ok(v1::PlanBundleResponse { joint: Some(bundle), warnings, ..v1::PlanBundleResponse::default() })
 }
 
 /// The plan file and the size that it is for.

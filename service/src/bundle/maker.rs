@@ -32,7 +32,7 @@ pub trait PlanMaker: Sync {
         &self,
         request: v1::PlanRequest,
         limit: Duration,
-    ) -> impl Future<Output = Result<v1::PlanReply, Self::Failure>> + Send;
+    ) -> impl Future<Output = Result<v1::PlanResponse, Self::Failure>> + Send;
 
     /// A failure as the failure of a part of an answer.
     fn refusal(failure: &Self::Failure) -> v1::OperationError;

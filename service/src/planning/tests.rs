@@ -87,7 +87,7 @@ fn equal_requests_at_once_share_a_search() {
 fn what_only_a_server_knows_is_left_to_one() {
     let folder = tempfile::tempdir().unwrap();
     let on = |source| PlanRequest { topology: Some(TopologySource { source: Some(source) }), ..request("ring:4") };
-    assert_eq!(reason(folder.path(), on(Source::Id("topologies/0".to_owned()))), ServerReason::StoredNetwork);
+    assert_eq!(reason(folder.path(), on(Source::Name("topologies/0".to_owned()))), ServerReason::StoredNetwork);
     let cluster = Source::Cluster(v1::ClusterNodes { cluster: "clusters/a".to_owned(), nodes: Vec::new() });
     assert_eq!(reason(folder.path(), on(cluster.clone())), ServerReason::StoredNetwork);
     let base = Some(Box::new(TopologySource { source: Some(cluster) }));

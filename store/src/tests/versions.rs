@@ -36,7 +36,7 @@ fn check_migrated(store: &Arc<dyn Store>) {
     assert_eq!(listed.iter().map(|summary| summary.id.as_str()).collect::<Vec<_>>(), VERSION_1_PLANS);
     for summary in listed {
         let Lookup::Found(stored) = records.peek(&summary.key()).unwrap() else { panic!("{} is lost", summary.id) };
-        assert_eq!(stored.plan.id, summary.id);
+        assert_eq!(stored.plan.name, summary.id);
         assert_eq!((summary.optimality.as_str(), summary.algorithm.as_str()), ("1/1", "forest"));
     }
     assert!(check_store(Space::Plans, store.as_ref(), Repair::Report, 0).unwrap().is_clean());

@@ -28,7 +28,7 @@ fn tokens_let_in_until_they_are_revoked() {
     };
     plan("ann.token").exits(0);
     let refused = plan("bob.token").exits(2);
-    assert!(refused.stderr.contains("bob may not call canopy.v1.Planner/PlanStream"), "{refused:?}");
+    assert!(refused.stderr.contains("bob may not call canopy.v1.Planner/StreamPlan"), "{refused:?}");
     let refused = bench.canopy(&["stats", "--server", daemon.address()]).exits(2);
     assert!(refused.stderr.contains("--token-file"), "{refused:?}");
     bench.canopy(&["tokens", "revoke", "ann"]).exits(0);

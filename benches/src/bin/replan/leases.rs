@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::Client;
-use canopy_proto::v1::{AcquireLeaseRequest, ListLeasesRequest, PlanRequest, WatchReplansRequest, replan_event};
+use canopy_proto::v1::{AcquireLeaseRequest, ListLeasesRequest, PlanRequest, WatchLeasesRequest, replan_event};
 use canopy_server::{EmbeddedServer, Lifetime, Options, PlanKey, ReplanOptions};
 use canopy_store::{Space, decode_record, encode_record, open_store};
 
@@ -91,7 +91,7 @@ fn of_box(number: usize) -> PlanRequest {
 /// Breaks something within a box; returns when the report was answered, and when the first and the last of those concerned
 /// had a plan that nothing better follows.
 async fn broken(client: &Client, number: usize, concerned: usize) -> Result<(Duration, Duration, Duration), Failure> {
-    let mut events = client.watch_replans(WatchReplansRequest::default(), Duration::from_secs(600)).await?;
+    let mut events = client.watch_leases(WatchLeasesRequest::default(), Duration::from_secs(600)).await?;
     let half = link(&format!("b{number}g0"), &format!("b{number}nv"), Some((1, 2)));
     let watch = Stopwatch::start();
     let reply = report(client, NETWORK, number as u64, half, false).await?;

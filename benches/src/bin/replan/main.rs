@@ -26,8 +26,8 @@ use canopy_benches::print_table;
 use canopy_client::{Client, ClientError, PlanReceiver, ServerAddress};
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Accepted, AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, LinkTarget, OnMiss, PlanReply,
-    PlanRequest, Progress, Punctured, QualityPolicy, Ratio, ReportFaultsReply, ReportFaultsRequest, TopologySource,
+    Accepted, AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, LinkTarget, OnMiss, PlanRequest,
+    PlanResponse, Progress, Punctured, QualityPolicy, Ratio, ReportFaultsRequest, ReportFaultsResponse, TopologySource,
     fault,
 };
 use canopy_server::{EmbeddedServer, Options};
@@ -155,7 +155,7 @@ impl Times {
         Self { begun: now(), first: None, last: None, repaired: None }
     }
 
-    fn note(&mut self, reply: &PlanReply) {
+    fn note(&mut self, reply: &PlanResponse) {
         let plan = reply.plan.as_ref();
         let reached = plan.and_then(|plan| plan.quality.as_ref()).map_or(0.0, |quality| quality.optimality_float);
         let seen = (now().duration_since(self.begun), reached);
@@ -172,11 +172,11 @@ impl PlanReceiver for Times {
 
     fn progress(&mut self, _: &Progress) {}
 
-    fn candidate(&mut self, reply: &PlanReply) {
+    fn candidate(&mut self, reply: &PlanResponse) {
         self.note(reply);
     }
 
-    fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, reply: &PlanResponse) -> std::io::Result<()> {
         self.note(reply);
         Ok(())
     }
@@ -352,7 +352,7 @@ async fn report(
     number: u64,
     fault: Fault,
     cleared: bool,
-) -> Result<ReportFaultsReply, ClientError> {
+) -> Result<ReportFaultsResponse, ClientError> {
     let event = FaultEvent {
         source: "bench".to_owned(),
         event_id: number.to_string(),

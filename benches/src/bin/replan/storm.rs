@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use canopy_client::{Client, ClientError, ReplanEvents};
-use canopy_proto::v1::{FaultPolicy, ListLeasesRequest, PlanRequest, WatchReplansRequest, replan_event};
+use canopy_proto::v1::{FaultPolicy, ListLeasesRequest, PlanRequest, WatchLeasesRequest, replan_event};
 use canopy_server::Lifetime;
 
 use super::{Failure, Workspace, leased, link, ms, now, quantile, report, resident};
@@ -34,7 +34,7 @@ struct Meanwhile {
 pub(super) async fn storm() -> Result<(), Failure> {
     let mut workspace = Workspace::open(|options| options.lifetime = Lifetime::Daemon).await?;
     let sound = leased(&mut workspace, NETWORK, LEASES).await?;
-    let events = workspace.client.watch_replans(WatchReplansRequest::default(), Duration::from_secs(60)).await?;
+    let events = workspace.client.watch_leases(WatchLeasesRequest::default(), Duration::from_secs(60)).await?;
     let before = resident();
     let begun = now();
     let mut reports = tokio::task::JoinSet::new();

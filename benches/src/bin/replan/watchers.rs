@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::{Client, ClientError};
-use canopy_proto::v1::WatchReplansRequest;
+use canopy_proto::v1::WatchLeasesRequest;
 use canopy_server::{Lifetime, ReplanOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -62,7 +62,7 @@ async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure>
     let mut readers = tokio::task::JoinSet::new();
     for number in 0..reading + silent {
         let connection = &connections[number / ON_A_CONNECTION];
-        let mut events = connection.watch_replans(WatchReplansRequest::default(), Duration::from_secs(600)).await?;
+        let mut events = connection.watch_leases(WatchLeasesRequest::default(), Duration::from_secs(600)).await?;
         if number >= reading {
             left_alone.push(events);
             continue;

@@ -19,7 +19,7 @@ use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, Fault, FaultEvent, FaultKind, LinkTarget,
-    PlanRequest, ReportFaultsRequest, TopologySource, WatchReplansRequest, WhatIfRequest, fault,
+    PlanRequest, ReportFaultsRequest, TopologySource, WatchLeasesRequest, WeighFaultsRequest, fault,
 };
 use clap::Parser;
 
@@ -134,7 +134,7 @@ async fn lookups(program: &std::path::Path, arguments: &Arguments) -> Result<(),
 
 async fn timed_lookup(client: &mut Client, number: u64) -> Result<Duration, Failure> {
     let watch = Stopwatch::start();
-    client.lookup_plan(sixteen(number), None).await?;
+    client.look_up_plan(sixteen(number), None).await?;
     Ok(watch.elapsed())
 }
 
@@ -197,9 +197,9 @@ async fn what_if(program: &std::path::Path, arguments: &Arguments) -> Result<(),
             let collective = Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None });
             let network = asked(format!("random-regular:n=512,d=8,seed={seed}"));
             let request = Some(PlanRequest { collective, ..network });
-            let asked = WhatIfRequest { request, kinds: vec![FaultKind::Gpus.into()], remaining: None };
+            let asked = WeighFaultsRequest { request, kinds: vec![FaultKind::Gpus.into()], remaining: None };
             let watch = Stopwatch::start();
-            let (started, weighed) = client.what_if(asked, Some(Duration::from_secs(600)), |_| {}).await?;
+            let (started, weighed) = client.weigh_faults(asked, Some(Duration::from_secs(600)), |_| {}).await?;
             best = best.min(watch.elapsed().as_secs_f64());
             (slices, groups) = (started.slices, weighed.len());
         }
@@ -250,7 +250,7 @@ async fn faults(program: &std::path::Path, arguments: &Arguments) -> Result<(), 
     let lease = AcquireLeaseRequest { job: "job".to_owned(), requests: vec![request.clone()], ..Default::default() };
     let lease = watcher.acquire_lease(lease, None).await?;
     let patience = Duration::from_secs(20);
-    let mut events = watcher.watch_replans(WatchReplansRequest::default(), patience).await?;
+    let mut events = watcher.watch_leases(WatchLeasesRequest::default(), patience).await?;
     let mut times = Vec::new();
     for round in 0..arguments.rounds * 5 {
         let target = LinkTarget { from: "b0g0".to_owned(), to: "ib".to_owned(), ..Default::default() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use canopy_benches::{Stopwatch, print_table, thousands};
 use canopy_client::{Client, PlanReceiver};
 use canopy_proto::v1::{
-    AcquireLeaseRequest, Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanReply, PlanRequest,
+    AcquireLeaseRequest, Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanRequest, PlanResponse,
     RenewLeaseRequest,
 };
 
@@ -48,7 +48,10 @@ pub(super) async fn rates(program: &Path, database: &str) -> Result<(), Failure>
     let names = &names;
     let renewed = shared_out(LEASES, &clients, |client, number| async move {
         let name = names.get(number).cloned().unwrap_or_default();
-        Ok(client.renew_lease(RenewLeaseRequest { name, ttl: seconds }, None).await.map(drop)?)
+        Ok(client
+            .renew_lease(RenewLeaseRequest { name, ttl: seconds, ..RenewLeaseRequest::default() }, None)
+            .await
+            .map(drop)?)
     });
     renewed.await?;
     rows.push(per_second("leases renewed", LEASES, watch.elapsed()));
@@ -144,7 +147,7 @@ struct Counted {
 }
 
 impl PlanReceiver for Counted {
-    fn plan(&mut self, _: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, _: &PlanResponse) -> std::io::Result<()> {
         Ok(())
     }
 

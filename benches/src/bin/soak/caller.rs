@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use canopy_benches::{Random, Stopwatch};
 use canopy_client::{Client, ClientError, PlanReceiver};
-use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Progress};
+use canopy_proto::v1::{Accepted, PlanRequest, PlanResponse, Progress};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -78,7 +78,7 @@ impl Caller {
     }
 
     /// Asks for a plan and reads it to the last byte of its files.
-    pub(super) async fn stream(&mut self, kind: Kind, request: PlanRequest) -> Result<PlanReply, String> {
+    pub(super) async fn stream(&mut self, kind: Kind, request: PlanRequest) -> Result<PlanResponse, String> {
         let mut client = self.client.clone();
         self.call(kind, async { client.plan(request, None, &mut Unkept).await }).await
     }
@@ -102,9 +102,9 @@ impl PlanReceiver for Unkept {
 
     fn progress(&mut self, _: &Progress) {}
 
-    fn candidate(&mut self, _: &PlanReply) {}
+    fn candidate(&mut self, _: &PlanResponse) {}
 
-    fn plan(&mut self, _: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, _: &PlanResponse) -> std::io::Result<()> {
         Ok(())
     }
 

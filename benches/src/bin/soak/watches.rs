@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use canopy_proto::v1::{ReplanEvent, WatchReplansRequest, replan_event};
+use canopy_proto::v1::{ReplanEvent, WatchLeasesRequest, replan_event};
 use tokio::time::timeout;
 
 use super::caller::Caller;
@@ -63,10 +63,9 @@ impl Watch {
         let mut token = String::new();
         let mut last = None;
         loop {
-            let asked =
-                WatchReplansRequest { resume_token: token.clone(), lease: String::new(), job: self.job.clone() };
-            let call = caller.client.watch_replans(asked, SILENCE_MAX);
-            let mut events = match caller.call(Kind::WatchReplans, call).await {
+            let asked = WatchLeasesRequest { resume_token: token.clone(), lease: String::new(), job: self.job.clone() };
+            let call = caller.client.watch_leases(asked, SILENCE_MAX);
+            let mut events = match caller.call(Kind::WatchLeases, call).await {
                 Ok(events) => events,
                 Err(reason) => {
                     self.note(|seen| seen.problems.push(format!("a watch was refused: {reason}")));
@@ -111,7 +110,7 @@ impl Watch {
             }
             Some(replan_event::Event::Lost(_)) => Change::Lost,
             Some(replan_event::Event::Expired(_)) => Change::Expired,
-            Some(replan_event::Event::Idle(_)) | None => return,
+            Some(replan_event::Event::Idle(_) | replan_event::Event::Started(_)) | None => return,
         };
         let sequence = event.sequence;
         let follows = last.is_none_or(|last| if self.job.is_empty() { sequence == last + 1 } else { sequence > last });

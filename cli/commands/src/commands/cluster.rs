@@ -157,7 +157,7 @@ async fn put(args: PutArgs) -> Result<(), Failure> {
     let (name, request_id) = (full_name(CLUSTERS, &args.name), RequestId::random().to_string());
     let request = PutClusterRequest { name, description: Some(description), request_id };
     let reply = ask(&args.common, async |client, left| client.put_cluster(request.clone(), left).await).await?;
-    let v1::PutClusterReply { cluster, created, changed, understood, assumed, left_out } = reply;
+    let v1::PutClusterResponse { cluster, created, changed, understood, assumed, left_out } = reply;
     let (cluster, report) = (Row::of(cluster.unwrap_or_default()), ReportSummary { understood, assumed, left_out });
     if args.common.json {
         return print_json("cluster put", &Put { created, changed, cluster, report });

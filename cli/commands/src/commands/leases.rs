@@ -214,7 +214,7 @@ async fn renew(args: &RenewArgs) -> Result<(), Failure> {
         None => args.which.of_job(&args.common).await?.into_iter().map(|lease| lease.name).collect(),
     };
     for name in names {
-        let request = RenewLeaseRequest { name, ttl };
+        let request = RenewLeaseRequest { name, ttl, ..RenewLeaseRequest::default() };
         let lease = ask(&args.common, async |client, left| client.renew_lease(request.clone(), left).await);
         renewed.push(Row::of(lease.await?));
     }

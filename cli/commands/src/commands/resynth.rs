@@ -11,7 +11,7 @@ use canopy_faults::Loss;
 use canopy_plan::Format;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    self, GetPlanSummaryRequest, ListLeasesRequest, OnMiss, PlanReply, PlanRequest, Punctured, TopologySource,
+    self, GetPlanSummaryRequest, ListLeasesRequest, OnMiss, PlanRequest, PlanResponse, Punctured, TopologySource,
 };
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
@@ -112,7 +112,7 @@ struct Came {
 }
 
 impl Came {
-    fn of(reply: &PlanReply, is_last: bool, started: Instant) -> Option<Self> {
+    fn of(reply: &PlanResponse, is_last: bool, started: Instant) -> Option<Self> {
         let plan = reply.plan.as_ref()?;
         let quality = plan.quality.as_ref()?;
         let rate: Rate = quality.achieved.parse().ok()?;
@@ -128,7 +128,7 @@ impl Came {
         Some(Self {
             stage,
             after_ms: started.elapsed().as_secs_f64() * 1e3,
-            plan: plan.id.clone(),
+            plan: plan.name.clone(),
             algorithm: plan.algorithm.clone(),
             algbw: quality.achieved.clone(),
             algbw_gigabytes: gigabytes_per_sec(&rate),
@@ -239,7 +239,7 @@ async fn leased(job: &str, server: &ServerArgs) -> Result<(String, CollectiveKin
 /// A plan with its files.
 #[derive(Debug, Default)]
 struct Received {
-    reply: PlanReply,
+    reply: PlanResponse,
     files: Vec<Vec<u8>>,
 }
 
@@ -263,7 +263,7 @@ struct Follower {
 }
 
 impl Follower {
-    fn name(&mut self, reply: &PlanReply, is_last: bool) {
+    fn name(&mut self, reply: &PlanResponse, is_last: bool) {
         let Some(came) = self.named_from.and_then(|started| Came::of(reply, is_last, started)) else { return };
         if self.plans.last().is_none_or(|last| last.plan != came.plan) {
             say(&came.readable());
@@ -273,11 +273,11 @@ impl Follower {
 }
 
 impl PlanReceiver for Follower {
-    fn candidate(&mut self, candidate: &PlanReply) {
+    fn candidate(&mut self, candidate: &PlanResponse) {
         self.name(candidate, false);
     }
 
-    fn plan(&mut self, reply: &PlanReply) -> io::Result<()> {
+    fn plan(&mut self, reply: &PlanResponse) -> io::Result<()> {
         self.name(reply, true);
         self.received = Received {
             reply: reply.clone(),

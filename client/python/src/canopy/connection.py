@@ -23,6 +23,42 @@ class _TokenOfFile(grpc.AuthMetadataPlugin):  # type: ignore[misc]
             callback((), error)
 
 
+CONNECT_S = 2.0
+"""Time in which a server must answer."""
+
+
+class Unreachable(ConnectionError):
+    """No server answers."""
+
+    def __init__(self, server: str, seconds: float) -> None:
+        super().__init__(
+            f"no server answers at {server} within {seconds:g} s; start one with `canopyd --dev`, or set CANOPY_SERVER"
+        )
+        self.server = server
+
+
+def default_server(environment: Mapping[str, str] = os.environ) -> str:
+    """`CANOPY_SERVER` of the environment, or the usual address of a server on this machine."""
+    return environment.get("CANOPY_SERVER") or "127.0.0.1:7423"
+
+
+def connect(
+    server: str,
+    *,
+    seconds: float = CONNECT_S,
+    options: Sequence[tuple[str, Any]] = (),
+    environment: Mapping[str, str] = os.environ,
+) -> grpc.Channel:
+    """The same as `channel`, with a server at its other end. Errors: `Unreachable`, and those of `channel`."""
+    opened = channel(server, options, environment)
+    try:
+        grpc.channel_ready_future(opened).result(timeout=seconds)
+    except grpc.FutureTimeoutError:
+        opened.close()
+        raise Unreachable(server, seconds) from None
+    return opened
+
+
 def channel(
     server: str,
     options: Sequence[tuple[str, Any]] = (),

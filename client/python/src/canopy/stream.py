@@ -1,4 +1,4 @@
-"""Receives the events of PlanStream and checks their order, offsets, lengths and digests."""
+"""Receives the events of StreamPlan and checks their order, offsets, lengths and digests."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ def receive(
     events: Iterable[v1.PlanEvent],
     open_file: Callable[[int, v1.Artifact], BinaryIO],
     on_progress: Callable[[v1.Progress], None] = lambda _: None,
-) -> v1.PlanReply:
+) -> v1.PlanResponse:
     """Writes every file of a plan to what `open_file` returns for its index and description; answers the final header.
 
     The files may be used only once this has returned. Raises StreamError, and whatever `events` and the files raise.

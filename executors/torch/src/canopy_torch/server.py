@@ -28,7 +28,7 @@ class PlanServer:
             import grpc
             from canopy import v1
             from canopy.connection import channel
-            from canopy.v1 import leases_pb2_grpc, planner_pb2_grpc
+            from canopy.v1 import leases_pb2_grpc, planner_pb2_grpc, plans_pb2_grpc
         except ImportError as error:
             raise SourceError(f"CANOPY_SERVER is set, and {error.name} is not installed; help: {HELP}") from None
         assert settings.server is not None, "the caller names a server"
@@ -39,6 +39,7 @@ class PlanServer:
         except (OSError, ValueError) as error:
             raise SourceError(f"{settings.server}: {error}") from None
         self._planner = planner_pb2_grpc.PlannerStub(self._channel)
+        self._plans = plans_pb2_grpc.PlansStub(self._channel)
         self._leases = leases_pb2_grpc.LeasesStub(self._channel)
 
     def files(self, rank_count: int, ranks: Sequence[int]) -> list[PlanFile]:
@@ -104,9 +105,9 @@ class PlanServer:
     def _fetch(self, plan: str, path: str | None = None, expected: str | None = None) -> PlanFile:
         """One file, with its digest checked."""
         v1 = self._v1
-        request = v1.FetchArtifactRequest(plan=plan, format=v1.OUTPUT_FORMAT_ONECCL_XML)
+        request = v1.FetchPlanFileRequest(name=plan, format=v1.OUTPUT_FORMAT_ONECCL_XML)
         content = bytearray()
-        for event in self._planner.FetchArtifact(request, timeout=self._left_s()):
+        for event in self._plans.FetchPlanFile(request, timeout=self._left_s()):
             if event.WhichOneof("event") == "artifact":
                 expected = expected or event.artifact.sha256
             else:

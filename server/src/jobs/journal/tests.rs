@@ -97,7 +97,7 @@ impl Process {
 
 fn delivery() -> Outcome {
     let mut plan = StoredPlan::default();
-    plan.plan.id = "plans/x".to_owned();
+    plan.plan.name = "plans/x".to_owned();
     Ok(Delivery {
         plan: Arc::new(plan),
         cache: Cache::Miss,

@@ -88,7 +88,7 @@ fn read(job: &Job) -> Read {
 
 fn delivery() -> Delivery {
     let mut plan = StoredPlan::default();
-    plan.plan.id = "plans/x".to_owned();
+    plan.plan.name = "plans/x".to_owned();
     Delivery {
         plan: Arc::new(plan),
         cache: Cache::Miss,
@@ -118,7 +118,7 @@ fn equal_requests_share_one_job_and_all_get_its_end() {
     let job = queue.next_to_read().unwrap();
     queue.finish(&job, Ok(delivery()));
     for subscription in [&first, &second] {
-        assert_eq!(outcome(subscription).unwrap().unwrap().plan.plan.id, "plans/x");
+        assert_eq!(outcome(subscription).unwrap().unwrap().plan.plan.name, "plans/x");
     }
     assert!(!submit(&queue, "ring:4").unwrap().joined, "a job that has ended takes nobody in");
 }

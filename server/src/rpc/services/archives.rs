@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use canopy_planner::PlanKey;
 use canopy_proto::v1::{
-    ArchiveContents, ExportPlansEvent, ExportPlansRequest, ImportPlansReply, ImportPlansRequest, SkippedPlan,
+    ArchiveContents, ArchiveEvent, ExportPlansRequest, ImportPlansRequest, ImportPlansResponse, SkippedPlan,
 };
 use canopy_topology::TopologyLimits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -31,8 +31,8 @@ use crate::jobs::planner::Planner;
 use crate::ops::config::Options;
 use crate::replan::{Replanner, Snapshot};
 use crate::rpc::EventStream;
-use crate::rpc::services::planner::STREAM_BUFFER;
 use crate::rpc::shared::call_pool::{CallPool, log, read_answer};
+use crate::rpc::shared::events::STREAM_BUFFER;
 use crate::rpc::shared::judge::{Verdict, judge_plan, judge_request};
 use crate::rpc::shared::plan_summaries::{chosen, for_each};
 use crate::rpc::shared::status::call_status;
@@ -107,7 +107,7 @@ impl Archives {
     pub(in crate::rpc) async fn export(
         &self,
         request: Request<ExportPlansRequest>,
-    ) -> Result<EventStream<ExportPlansEvent>, Status> {
+    ) -> Result<EventStream<ArchiveEvent>, Status> {
         let (headers, _, ExportPlansRequest { filter }) = request.into_parts();
         let permit = Arc::clone(&self.exports).acquire_owned().await.map_err(|error| broken(&error))?;
         let topologies = self.topologies.clone();
@@ -120,7 +120,7 @@ impl Archives {
     }
 
     /// Sends an archive of everything that a successor needs.
-    pub(in crate::rpc) async fn back_up(&self, headers: &MetadataMap) -> Result<EventStream<ExportPlansEvent>, Status> {
+    pub(in crate::rpc) async fn back_up(&self, headers: &MetadataMap) -> Result<EventStream<ArchiveEvent>, Status> {
         let permit = Arc::clone(&self.exports).acquire_owned().await.map_err(|error| broken(&error))?;
         let (topologies, replanner) = (self.topologies.clone(), self.replanner.clone());
         let selection = self.pool.run("BackUp", headers, move |records| {
@@ -140,7 +140,7 @@ impl Archives {
         Ok(self.send(permit, selection.await?))
     }
 
-    fn send(&self, permit: OwnedSemaphorePermit, selection: Selection) -> EventStream<ExportPlansEvent> {
+    fn send(&self, permit: OwnedSemaphorePermit, selection: Selection) -> EventStream<ArchiveEvent> {
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let this = self.clone();
         let write = move || {
@@ -158,7 +158,7 @@ impl Archives {
     pub(in crate::rpc) async fn import(
         &self,
         request: Request<Streaming<ImportPlansRequest>>,
-    ) -> Result<ImportPlansReply, Status> {
+    ) -> Result<ImportPlansResponse, Status> {
         let arrived = clock::now();
         let (headers, _, stream) = request.into_parts();
         let taken = self.take(Viewer::of(&headers), stream).await;
@@ -180,7 +180,7 @@ impl Archives {
         &self,
         viewer: Result<Viewer, PlanFailure>,
         stream: Streaming<ImportPlansRequest>,
-    ) -> Result<ImportPlansReply, Refused> {
+    ) -> Result<ImportPlansResponse, Refused> {
         let viewer = viewer?;
         let _one_at_a_time = self.imports.acquire().await.map_err(|error| lost(&error))?;
         let limit = self.plan_bytes_max.saturating_add(SLACK_BYTES);
@@ -199,14 +199,14 @@ impl Archives {
             open.into_iter().for_each(|open| open.keep(prost::Message::encode_to_vec(&reply)));
             Ok(reply)
         });
-        let stored: Result<ImportPlansReply, CallFailure> = done.await.map_err(|error| lost(&error))?;
+        let stored: Result<ImportPlansResponse, CallFailure> = done.await.map_err(|error| lost(&error))?;
         let stored = stored?;
         call::concerns(&format!("{} plans, {} topologies", stored.plans_added, stored.topologies_added));
         Ok(stored)
     }
 
     /// Verifies, judges and stores what is in the file.
-    fn store(&self, viewer: &Viewer, file: File) -> Result<ImportPlansReply, CallFailure> {
+    fn store(&self, viewer: &Viewer, file: File) -> Result<ImportPlansResponse, CallFailure> {
         let records = self.pool.records();
         let mut file = BufReader::new(file);
         let mut judged = Judged::default();
@@ -241,7 +241,7 @@ impl Archives {
         })?;
         match refused {
             Some(error) => Err(error.into()),
-            None => Ok(ImportPlansReply {
+            None => Ok(ImportPlansResponse {
                 contents: Some(judged.contents),
                 plans_added,
                 topologies_added,
@@ -324,7 +324,7 @@ impl Judged {
     fn skip(&mut self, id: &str, reason: String) {
         self.skipped_count += 1;
         if self.skipped.len() < SKIPPED_TOLD_MAX {
-            self.skipped.push(SkippedPlan { id: id.to_owned(), reason });
+            self.skipped.push(SkippedPlan { name: id.to_owned(), reason });
         }
     }
 }

@@ -13,16 +13,12 @@ use canopy_proto::v1;
 use canopy_proto::v1::faults_server::Faults;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    ClearFaultsReply, ClearFaultsRequest, FaultEvent, FaultScope, Idle, ListFaultsReply, ListFaultsRequest,
-    OperationError, ReplanEvent, ReportFaultsReply, ReportFaultsRequest, ReportOutcome, ReportedFault, TopologySource,
-    WatchReplansRequest, replan_event,
+    ClearFaultsRequest, ClearFaultsResponse, FaultEvent, FaultScope, ListFaultsRequest, ListFaultsResponse,
+    OperationError, ReportFaultsRequest, ReportFaultsResponse, ReportOutcome, ReportedFault, TopologySource,
 };
 use canopy_topology::TopologyLimits;
 use canopy_wire as wire;
 use canopy_wire::FAULTS_MAX;
-use prost::Message as _;
-use tokio::sync::mpsc;
-use tokio::time;
 use tonic::{Code, Request, Response, Status};
 
 use self::listed::list;
@@ -30,56 +26,33 @@ use self::subject::{Subject, audience};
 use self::unmatched::unmatched;
 use crate::call;
 use crate::clock;
-use crate::drain::DrainHandle;
-use crate::failure::{CallFailure, PlanFailure};
-use crate::net::peer::{Full, Host, Peer, Places};
-use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, START, Scope};
-use crate::rpc::EventStream;
+use crate::failure::CallFailure;
+use crate::replan::{Entered, Replanner, ReportError, Scope};
 use crate::rpc::shared::call_pool::CallPool;
-use crate::rpc::shared::deliver::STALL_MAX;
 use crate::rpc::shared::fields::unix_ms;
 use crate::rpc::shared::sources::{StoredNetworks, resolve_parts};
-use crate::rpc::shared::status::{call_status, to_status};
 use crate::store::Records;
 use crate::store::clusters::FOLDER as CLUSTERS;
 use crate::store::receipts::Open;
-use crate::tasks;
 use crate::tenant::Viewer;
 
-/// Longest time in which a watch says nothing.
-const IDLE_INTERVAL: Duration = Duration::from_secs(30);
 /// Longest name of a source in bytes.
 const SOURCE_BYTES_MAX: usize = 64;
-/// Events read from the log at a time.
-const EVENTS_AT_ONCE: usize = 64;
-/// Events a stream holds before the one who fills it waits for its reader.
-const STREAM_BUFFER: usize = 8;
-
-/// Most watches at once: those that nobody reads hold what was sent to them. One connection may have far fewer than it
-/// may have calls.
-const WATCHES_MAX: u64 = 4096;
-const WATCHES_PER_CONNECTION_MAX: u64 = 256;
+/// Longest id of an event in bytes.
+const EVENT_ID_BYTES_MAX: usize = 128;
 
 /// The service.
 #[derive(Clone)]
 pub(crate) struct FaultsService {
     pool: CallPool,
     replanner: Replanner,
-    drain: DrainHandle,
     networks: StoredNetworks,
     limits: TopologyLimits,
-    watches: Places,
 }
 
 impl FaultsService {
-    pub(crate) fn new(
-        pool: CallPool,
-        (replanner, networks): (Replanner, StoredNetworks),
-        drain: DrainHandle,
-        limits: TopologyLimits,
-    ) -> Self {
-        replanner.metrics().set("canopy_watchers_max", &[], WATCHES_MAX as f64);
-        Self { pool, replanner, drain, networks, limits, watches: Places::new(WATCHES_MAX, WATCHES_PER_CONNECTION_MAX) }
+    pub(crate) fn new(pool: CallPool, replanner: Replanner, networks: StoredNetworks, limits: TopologyLimits) -> Self {
+        Self { pool, replanner, networks, limits }
     }
 }
 
@@ -88,7 +61,7 @@ impl Faults for FaultsService {
     async fn report_faults(
         &self,
         request: Request<ReportFaultsRequest>,
-    ) -> Result<Response<ReportFaultsReply>, Status> {
+    ) -> Result<Response<ReportFaultsResponse>, Status> {
         let (headers, _, mut request) = request.into_parts();
         let (replanner, limits, viewer) = (self.replanner.clone(), self.limits, Viewer::of(&headers));
         let networks = self.networks.clone();
@@ -99,13 +72,16 @@ impl Faults for FaultsService {
         reported.await.map(Response::new)
     }
 
-    async fn list_faults(&self, request: Request<ListFaultsRequest>) -> Result<Response<ListFaultsReply>, Status> {
+    async fn list_faults(&self, request: Request<ListFaultsRequest>) -> Result<Response<ListFaultsResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (replanner, viewer) = (self.replanner.clone(), Viewer::of(&headers));
         self.pool.run("ListFaults", &headers, move |_| list(&replanner, &viewer?, &request)).await.map(Response::new)
     }
 
-    async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
+    async fn clear_faults(
+        &self,
+        request: Request<ClearFaultsRequest>,
+    ) -> Result<Response<ClearFaultsResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (replanner, wanted, limits) = (self.replanner.clone(), request.clone(), self.limits);
         let (viewer, networks) = (Viewer::of(&headers), self.networks.clone());
@@ -116,99 +92,6 @@ impl Faults for FaultsService {
         let call = (&headers, &*request.request_id, &request);
         self.pool.once_marked("ClearFaults", call, clear, || {}).await.map(Response::new)
     }
-
-    type WatchReplansStream = EventStream<ReplanEvent>;
-
-    async fn watch_replans(
-        &self,
-        request: Request<WatchReplansRequest>,
-    ) -> Result<Response<Self::WatchReplansStream>, Status> {
-        let (headers, extensions, request) = request.into_parts();
-        let failed = |failure: CallFailure| call_status(&failure);
-        let viewer = Viewer::of(&headers).map_err(|failure| failed(failure.into()))?;
-        let (replanner, token) = (self.replanner.clone(), request.resume_token.clone());
-        // Another server may have given the token just now.
-        let position = self.pool.work(&headers, move |_| Ok(replanner.events().position(&token)?));
-        let position = position.await.map_err(failed)?;
-        let peer = extensions.get().copied().unwrap_or(Peer { host: Host::Local, connection: u64::MAX });
-        let full = |Full { of, limit }| failed(CallFailure::TooManyWatches { of, limit });
-        let place = self.watches.take(peer).map_err(full)?;
-        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-        let tells_of_end = request.resume_token == START;
-        let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, tells_of_end, sender };
-        let drain = self.drain.clone();
-        let watching = self.replanner.metrics().going_on("canopy_watchers", &[]);
-        let task = tasks::spawn("watch-replans", async move {
-            let _place = (place, watching);
-            let sender = watch.sender.clone();
-            let end = tokio::select! {
-                end = watch.follow() => end,
-                () = drain.started() => Some(to_status(&PlanFailure::Draining)),
-            };
-            if let Some(status) = end {
-                // A reader that has gone is nobody's fault.
-                let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
-            }
-        });
-        Ok(Response::new(EventStream::new(receiver, task)))
-    }
-}
-
-/// One caller's watch.
-struct Watch {
-    replanner: Replanner,
-    viewer: Viewer,
-    request: WatchReplansRequest,
-    /// The last event that was passed over or sent.
-    position: u64,
-    /// Whether an idle event is due once all events were sent.
-    tells_of_end: bool,
-    sender: mpsc::Sender<Result<ReplanEvent, Status>>,
-}
-
-impl Watch {
-    /// Sends events until the reader has gone (`None`), or something ends the watch.
-    async fn follow(mut self) -> Option<Status> {
-        let events = self.replanner.events().clone();
-        let mut latest = events.watch();
-        loop {
-            // Seen before it is read: what comes meanwhile is another change.
-            latest.mark_unchanged();
-            let new = match events.after(self.position, EVENTS_AT_ONCE) {
-                Ok(new) => new,
-                Err(expired) => return Some(call_status(&expired.into())),
-            };
-            for kept in &new {
-                self.position = kept.sequence();
-                if self.viewer.sees(&kept.tenant) && self.wants(&kept.event) {
-                    self.send(on_the_wire(&kept.event)).await?;
-                }
-            }
-            if !new.is_empty() {
-                continue;
-            }
-            let is_end = std::mem::take(&mut self.tells_of_end);
-            if is_end || time::timeout(IDLE_INTERVAL, latest.changed()).await.is_err() {
-                let resume_token = events.token(self.position);
-                let event = Some(replan_event::Event::Idle(Idle {}));
-                self.send(ReplanEvent { resume_token, event, ..ReplanEvent::default() }).await?;
-            }
-        }
-    }
-
-    fn wants(&self, event: &LeaseEvent) -> bool {
-        let fits = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
-        fits(&self.request.lease, &event.lease) && fits(&self.request.job, &event.job)
-    }
-
-    async fn send(&self, event: ReplanEvent) -> Option<()> {
-        time::timeout(STALL_MAX, self.sender.send(Ok(event))).await.ok()?.ok()
-    }
-}
-
-/// An event as it is sent, which is how it is laid out.
-fn on_the_wire(event: &LeaseEvent) -> ReplanEvent {
-    ReplanEvent::decode(event.encode_to_vec().as_slice()).expect("both are laid out alike")
 }
 
 /// What the names of a caller's sources begin with: where callers are told apart, tenants have sources of their own, and
@@ -223,7 +106,7 @@ fn report(
     viewer: &Viewer,
     request: ReportFaultsRequest,
     limits: &TopologyLimits,
-) -> Result<ReportFaultsReply, CallFailure> {
+) -> Result<ReportFaultsResponse, CallFailure> {
     let ReportFaultsRequest { topology, events, job } = request;
     if events.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: events.len(), limit: FAULTS_MAX });
@@ -265,7 +148,7 @@ fn report(
         replanner.stir_changed();
     }
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Ok(ReportFaultsReply {
+    Ok(ReportFaultsResponse {
         topology: subject.topology(),
         outcomes,
         active: number(subject.active(viewer, replanner.fault_logs(), &named)),
@@ -341,8 +224,10 @@ fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
         Err(_) => return Err(bad("severity", "use SEVERITY_FATAL or SEVERITY_DEGRADED".to_owned())),
     };
     let FaultEvent { source, event_id, cleared, .. } = event;
-    if source.len() > SOURCE_BYTES_MAX {
-        return Err(bad("source", format!("it has {} bytes; use at most {SOURCE_BYTES_MAX}", source.len())));
+    for (field, text, limit) in [("source", &source, SOURCE_BYTES_MAX), ("event_id", &event_id, EVENT_ID_BYTES_MAX)] {
+        if text.is_empty() || text.len() > limit {
+            return Err(bad(field, format!("it has {} bytes; use 1 to {limit}", text.len())));
+        }
     }
     let canopy_faults::Loss { target, remaining } = loss;
     Ok(Event { source, event_id, target, remaining, severity, observed_ms, expires_ms, cleared })
@@ -403,7 +288,7 @@ const fn report_reason(error: &ReportError) -> (Code, &'static str) {
 fn named(name: &str) -> Option<TopologySource> {
     let source = match name.starts_with(CLUSTERS) {
         true => Source::Cluster(v1::ClusterNodes { cluster: name.to_owned(), nodes: Vec::new() }),
-        false => Source::Id(name.to_owned()),
+        false => Source::Name(name.to_owned()),
     };
     (!name.is_empty()).then_some(TopologySource { source: Some(source) })
 }
@@ -413,7 +298,7 @@ fn clear(
     viewer: &Viewer,
     (request, topology, open): (&ClearFaultsRequest, Option<TopologySource>, Option<&Open>),
     limits: &TopologyLimits,
-) -> Result<ClearFaultsReply, CallFailure> {
+) -> Result<ClearFaultsResponse, CallFailure> {
     if request.faults.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
     }
@@ -463,36 +348,5 @@ fn clear(
         false => subject.active(viewer, fault_logs, &named),
     };
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Ok(ClearFaultsReply { cleared: number(cleared), active: number(active) })
-}
-
-impl From<Expired> for CallFailure {
-    fn from(_: Expired) -> Self {
-        Self::ResumeToken
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::replan::whole_events;
-
-    #[test]
-    fn events_are_sent_as_they_are_kept() {
-        let mut changes = Vec::new();
-        for event in whole_events() {
-            let sent = on_the_wire(&event);
-            assert_eq!(sent.encode_to_vec(), event.encode_to_vec(), "{event:?}");
-            assert_eq!((sent.faults.len(), sent.event_time), (1, event.time));
-            changes.push(sent.event.expect("it says what happened"));
-        }
-        let [replan_event::Event::Superseded(plan), replan_event::Event::Lost(lost), replan_event::Event::Expired(end)] =
-            &changes[..]
-        else {
-            panic!("{changes:?}");
-        };
-        assert_eq!((plan.stage(), plan.is_final, &*plan.survivors), (v1::ReplanStage::Restored, true, &[0, 2][..]));
-        assert_eq!(lost.error.as_ref().map(|error| error.code), Some(Code::Cancelled.into()));
-        assert!(end.expire_time.is_some());
-    }
+    Ok(ClearFaultsResponse { cleared: number(cleared), active: number(active) })
 }

@@ -2,6 +2,7 @@
 
 mod around;
 mod describe;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use canopy_proto::v1;
 use canopy_proto::v1::leases_server::Leases;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, GetLeaseRequest, Lease as WireLease, ListLeasesReply, ListLeasesRequest, PlanRequest,
-    ReleaseLeaseReply, ReleaseLeaseRequest, RenewLeaseRequest, TopologySource,
+    AcquireLeaseRequest, GetLeaseRequest, Lease as WireLease, ListLeasesRequest, ListLeasesResponse, PlanRequest,
+    ReleaseLeaseRequest, ReleaseLeaseResponse, RenewLeaseRequest, ReplanEvent, TopologySource, WatchLeasesRequest,
 };
 use canopy_synth::Never;
 use canopy_topology::{TopologyLimits, is_invisible};
@@ -23,13 +24,16 @@ use tokio::runtime::Handle;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
+use self::watch::Watches;
 use crate::call;
+use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
 use crate::replan::{
     Audience, Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of,
 };
+use crate::rpc::EventStream;
 use crate::rpc::shared::call_pool::{CallPool, shown};
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::fields::{Field, Kind, unix_ms};
@@ -74,17 +78,20 @@ pub(crate) struct LeasesService {
     networks: StoredNetworks,
     isolated: Arc<[IsolatedTenant]>,
     limits: TopologyLimits,
+    watches: Watches,
 }
 
 impl LeasesService {
     pub(crate) fn new(
         pool: CallPool,
         replanner: Replanner,
+        drain: DrainHandle,
         (queue, planner, networks): (Queue, Arc<dyn Planner>, StoredNetworks),
         isolated: &[IsolatedTenant],
         limits: TopologyLimits,
     ) -> Self {
-        Self { pool, replanner, queue, planner, networks, isolated: isolated.into(), limits }
+        let watches = Watches::new(pool.clone(), replanner.clone(), drain);
+        Self { pool, replanner, queue, planner, networks, isolated: isolated.into(), limits, watches }
     }
 
     /// The lease that this very request has acquired already, its answer having been lost; else a new one. Runs where it may block.
@@ -252,7 +259,7 @@ impl LeasesService {
         headers: &MetadataMap,
         request: &ReleaseLeaseRequest,
         open: Option<&Open>,
-    ) -> Result<ReleaseLeaseReply, CallFailure> {
+    ) -> Result<ReleaseLeaseResponse, CallFailure> {
         let viewer = Viewer::of(headers)?;
         let leases = self.replanner.leases();
         let released = match (request.name.as_str(), request.job.as_str()) {
@@ -270,19 +277,27 @@ impl LeasesService {
             }
             _ => return Err(bad("job", "set `name` or `job`, not both".to_owned())),
         };
-        Ok(ReleaseLeaseReply { released: u32::try_from(released).unwrap_or(u32::MAX) })
+        Ok(ReleaseLeaseResponse { released: u32::try_from(released).unwrap_or(u32::MAX) })
     }
 
-    fn list(&self, headers: &MetadataMap, request: &ListLeasesRequest) -> Result<ListLeasesReply, CallFailure> {
+    fn list(&self, headers: &MetadataMap, request: &ListLeasesRequest) -> Result<ListLeasesResponse, CallFailure> {
         let viewer = Viewer::of(headers)?;
         let ListLeasesRequest { page_size, page_token, filter, order_by } = request;
+        // Before the leases are read: what happens meanwhile is watched from there.
+        let events = self.replanner.events();
+        let resume_token = events.token(events.position("")?);
         let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
         for lease in self.replanner.leases().select(|lease| viewer.sees(&lease.terms.tenant)) {
             // Newest first.
             listing.show(self.describe(&lease), (u64::MAX - lease.terms.number).to_be_bytes().to_vec());
         }
         let page = listing.finish();
-        Ok(ListLeasesReply { leases: page.items, next_page_token: page.next_page_token, total_size: page.total })
+        Ok(ListLeasesResponse {
+            leases: page.items,
+            next_page_token: page.next_page_token,
+            total_size: page.total,
+            resume_token,
+        })
     }
 }
 
@@ -299,14 +314,16 @@ impl Leases for LeasesService {
 
     async fn renew_lease(&self, request: Request<RenewLeaseRequest>) -> Result<Response<WireLease>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (service, of) = (self.clone(), headers.clone());
-        self.pool.change("RenewLease", &headers, move |_| service.renew(&of, &request)).await.map(Response::new)
+        let (service, of, wanted) = (self.clone(), headers.clone(), request.clone());
+        call::concerns(&request.name);
+        let call = (&headers, &*request.request_id, &request);
+        self.pool.once("RenewLease", call, move |_| service.renew(&of, &wanted), || {}).await.map(Response::new)
     }
 
     async fn release_lease(
         &self,
         request: Request<ReleaseLeaseRequest>,
-    ) -> Result<Response<ReleaseLeaseReply>, Status> {
+    ) -> Result<Response<ReleaseLeaseResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (service, of, wanted) = (self.clone(), headers.clone(), request.clone());
         let release = move |_: &Records, open: Option<&Open>| service.release(&of, &wanted, open);
@@ -324,10 +341,19 @@ impl Leases for LeasesService {
         got.await.map(Response::new)
     }
 
-    async fn list_leases(&self, request: Request<ListLeasesRequest>) -> Result<Response<ListLeasesReply>, Status> {
+    async fn list_leases(&self, request: Request<ListLeasesRequest>) -> Result<Response<ListLeasesResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (service, of) = (self.clone(), headers.clone());
         self.pool.run("ListLeases", &headers, move |_| service.list(&of, &request)).await.map(Response::new)
+    }
+
+    type WatchLeasesStream = EventStream<ReplanEvent>;
+
+    async fn watch_leases(
+        &self,
+        request: Request<WatchLeasesRequest>,
+    ) -> Result<Response<Self::WatchLeasesStream>, Status> {
+        self.watches.watch(request).await.map(Response::new)
     }
 }
 
@@ -380,7 +406,7 @@ fn kept_source(source: Option<TopologySource>, key: &PlanKey) -> TopologySource 
         Some(TopologySource { source: Some(Source::Expression(text)) }) if text.len() <= EXPRESSION_BYTES_MAX => {
             TopologySource { source: Some(Source::Expression(text)) }
         }
-        _ => TopologySource { source: Some(Source::Id(id_of(key))) },
+        _ => TopologySource { source: Some(Source::Name(id_of(key))) },
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use canopy_proto::v1::operations_server::Operations;
 use canopy_proto::v1::{
-    CancelOperationRequest, GetOperationRequest, ListOperationsReply, ListOperationsRequest,
+    CancelOperationRequest, GetOperationRequest, ListOperationsRequest, ListOperationsResponse,
     Operation as OperationMessage, WaitOperationRequest,
 };
 use tokio::time;
@@ -78,10 +78,9 @@ impl OperationsService {
         &self,
         headers: &MetadataMap,
         request: &ListOperationsRequest,
-    ) -> Result<ListOperationsReply, CallFailure> {
-        let ListOperationsRequest { page_size, page_token, filter } = request;
-        let mut listing =
-            Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by: "" })?;
+    ) -> Result<ListOperationsResponse, CallFailure> {
+        let ListOperationsRequest { page_size, page_token, filter, order_by } = request;
+        let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
         let viewer = Viewer::of(headers)?;
         let mut operations = self.jobs.queue.operations();
         if self.jobs.table.is_some() {
@@ -102,7 +101,8 @@ impl OperationsService {
                 if is_whole { operation } else { self.find(headers, &operation.name).await.unwrap_or(operation) };
             listed.push(describe::operation(&shown));
         }
-        Ok(ListOperationsReply { operations: listed, next_page_token: page.next_page_token })
+        let (next_page_token, total_size) = (page.next_page_token, page.total);
+        Ok(ListOperationsResponse { operations: listed, next_page_token, total_size })
     }
 
     /// Waits at most so long for the end, and answers with what there is then.
@@ -166,7 +166,7 @@ impl Operations for OperationsService {
     async fn list_operations(
         &self,
         request: Request<ListOperationsRequest>,
-    ) -> Result<Response<ListOperationsReply>, Status> {
+    ) -> Result<Response<ListOperationsResponse>, Status> {
         let arrived = clock::now();
         answer("ListOperations", arrived, self.list(request.metadata(), request.get_ref()).await)
     }

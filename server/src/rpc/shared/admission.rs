@@ -55,7 +55,7 @@ impl Admission {
     /// Admits a prefetch and leaves its job alone.
     pub(in crate::rpc) async fn leave(&self, request: Request<PlanRequest>) -> Result<Operation, Status> {
         let headers = request.metadata().clone();
-        let call = self.admit(request, Method::Prefetch).await?;
+        let call = self.admit(request, Method::PrefetchPlan).await?;
         self.write_down(&headers, &call).await?;
         let operation = call.leave();
         call::concerns(&operation.name);

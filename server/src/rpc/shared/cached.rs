@@ -6,7 +6,7 @@ use canopy_plan::{
 };
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
-    Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
+    Artifact, ArtifactFacts, CutDirection, FetchPlanFileRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
     Quality, RuntimeLimit,
 };
 use canopy_topology::Rate;
@@ -33,7 +33,7 @@ pub(in crate::rpc) struct ChosenFile {
 }
 
 /// The file that a request names.
-pub(in crate::rpc) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Result<ChosenFile, CallFailure> {
+pub(in crate::rpc) fn choose(stored: &StoredPlan, request: &FetchPlanFileRequest) -> Result<ChosenFile, CallFailure> {
     let (format, profile) = wanted(request)?;
     let instances = request.instances;
     let is_wanted = |file: &Artifact| {
@@ -47,7 +47,7 @@ pub(in crate::rpc) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest
     }
     let Some((position, artifact)) = found else {
         return Err(CallFailure::ArtifactUnknown {
-            plan: stored.plan.id.clone(),
+            plan: stored.plan.name.clone(),
             format: format.as_str_name(),
             profile,
             instances,
@@ -61,7 +61,7 @@ pub(in crate::rpc) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest
 }
 
 /// A file from where it is asked for.
-fn from_offset(request: &FetchArtifactRequest, position: u32, artifact: Artifact) -> Result<ChosenFile, CallFailure> {
+fn from_offset(request: &FetchPlanFileRequest, position: u32, artifact: Artifact) -> Result<ChosenFile, CallFailure> {
     let error = CallFailure::Offset { offset: request.offset, size: artifact.size_bytes };
     if request.offset > artifact.size_bytes {
         return Err(error);
@@ -73,7 +73,7 @@ fn from_offset(request: &FetchArtifactRequest, position: u32, artifact: Artifact
 /// The file of one rank, where one is asked for, the plan is a rule, and it has no file that can be cut: made of the rule.
 fn of_one_rank(
     stored: &StoredPlan,
-    request: &FetchArtifactRequest,
+    request: &FetchPlanFileRequest,
     (format, profile): (OutputFormat, &str),
 ) -> Option<Result<Artifact, CallFailure>> {
     let &[rank] = request.ranks.as_slice() else { return None };
@@ -131,7 +131,7 @@ fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
     })
 }
 
-fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), CallFailure> {
+fn wanted(request: &FetchPlanFileRequest) -> Result<(OutputFormat, String), CallFailure> {
     let Some(format) = format_of_wire(request.format) else {
         let (field, number) = ("format".to_owned(), request.format);
         let error = RequestError::UnknownValue { field, number, known: &OUTPUT_FORMATS };
@@ -146,7 +146,7 @@ fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), Call
 
 /// Says what limits a plan and what is in its files.
 pub(in crate::rpc) fn explain(stored: &StoredPlan) -> Result<PlanExplanation, CallFailure> {
-    let broken = |what: &str| CallFailure::Broken { what: format!("{}: {what}", stored.plan.id) };
+    let broken = |what: &str| CallFailure::Broken { what: format!("{}: {what}", stored.plan.name) };
     let quality = stored.plan.quality.as_ref().ok_or_else(|| broken("no quality"))?;
     // A ratio is a rate of one per second as far as its digits go, and rates show theirs.
     let optimality: Rate = quality.optimality.parse().map_err(|_| broken("optimality"))?;

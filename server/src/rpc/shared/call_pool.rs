@@ -162,6 +162,47 @@ impl CallPool {
         .await
     }
 
+    /// Looks for the answer that a request of this id got before, for calls whose work cannot run where it blocks. `None`
+    /// of the second kind: the call has no id.
+    pub(in crate::rpc) async fn repeated<Q: Message, R: Message + Default + 'static>(
+        &self,
+        method: &'static str,
+        (headers, request_id, body): (&MetadataMap, &str, &Q),
+    ) -> Result<Result<R, Option<Open>>, Status> {
+        call::has_request_id(request_id);
+        if request_id.is_empty() {
+            return Ok(Err(None));
+        }
+        let arrived = clock::now();
+        let wanted = Viewer::of(headers)
+            .map_err(CallFailure::from)
+            .and_then(|viewer| Ok(Repeatable::new(&viewer.method(method), request_id, body)?));
+        let receipts = self.receipts.clone();
+        let claimed = self.work(headers, move |_| match wanted? {
+            None => Ok(Err(None)),
+            Some(wanted) => match receipts.claim(&wanted)? {
+                Claim::Answered(answer) => read_answer(&answer).map(Ok),
+                Claim::Open(open) => Ok(Err(Some(open))),
+            },
+        });
+        claimed.await.map_err(|failure| {
+            log(method, arrived, Some(&failure));
+            call_status(&failure)
+        })
+    }
+
+    /// Keeps the answer to a request that [`repeated`](Self::repeated) did not find.
+    pub(in crate::rpc) async fn keep(&self, headers: &MetadataMap, open: Option<Open>, answer: &impl Message) {
+        let Some(open) = open else { return };
+        let answer = answer.encode_to_vec();
+        // What was done is done whether its receipt is there or not.
+        let keep = move |_: &Records| {
+            open.keep(answer);
+            Ok(())
+        };
+        let _kept = self.work(headers, keep).await;
+    }
+
     /// Runs `work` for the call with these headers.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
@@ -290,7 +331,7 @@ impl CallPool {
 }
 
 /// An answer that was kept.
-pub(crate) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, CallFailure> {
+pub(in crate::rpc) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, CallFailure> {
     R::decode(answer).map_err(|error| CallFailure::Broken { what: format!("a receipt: {error}") })
 }
 

@@ -33,11 +33,11 @@ pub(crate) struct Quality {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Plan,
-    PlanStream,
-    LookupPlan,
-    Prefetch,
-    Bound,
-    WhatIf,
+    StreamPlan,
+    LookUpPlan,
+    PrefetchPlan,
+    ComputeBound,
+    WeighFaults,
 }
 
 impl Method {
@@ -45,19 +45,19 @@ impl Method {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Plan => "Plan",
-            Self::PlanStream => "PlanStream",
-            Self::LookupPlan => "LookupPlan",
-            Self::Prefetch => "Prefetch",
-            Self::Bound => "Bound",
-            Self::WhatIf => "WhatIf",
+            Self::StreamPlan => "StreamPlan",
+            Self::LookUpPlan => "LookUpPlan",
+            Self::PrefetchPlan => "PrefetchPlan",
+            Self::ComputeBound => "ComputeBound",
+            Self::WeighFaults => "WeighFaults",
         }
     }
 
     /// What its jobs are for.
     pub(crate) const fn goal(self) -> Goal {
         match self {
-            Self::Plan | Self::PlanStream | Self::Prefetch | Self::WhatIf => Goal::Plan,
-            Self::LookupPlan | Self::Bound => Goal::Lookup,
+            Self::Plan | Self::StreamPlan | Self::PrefetchPlan | Self::WeighFaults => Goal::Plan,
+            Self::LookUpPlan | Self::ComputeBound => Goal::Lookup,
         }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     let terms = terms(&request, method)?;
     // What it makes of known faults is done by now, but for leases.
     wire::fault_policy(request.fault_policy)?;
-    if !request.request_id.is_empty() && method != Method::Prefetch {
+    if !request.request_id.is_empty() && method != Method::PrefetchPlan {
         return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
     }
     let stated = request.quality;
@@ -79,15 +79,15 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
     let stated = Priority::stated(request.priority)?;
     let worker = Worker::Planner;
     match method {
-        Method::Plan | Method::PlanStream => {
+        Method::Plan | Method::StreamPlan => {
             Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: request.detached, worker })
         }
-        Method::WhatIf if request.detached => {
+        Method::WeighFaults if request.detached => {
             Err(RequestError::NotApplicable { field: "detached", method: method.name() })
         }
-        Method::WhatIf => Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: false, worker }),
-        Method::Prefetch => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true, worker }),
-        Method::LookupPlan | Method::Bound => {
+        Method::WeighFaults => Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: false, worker }),
+        Method::PrefetchPlan => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true, worker }),
+        Method::LookUpPlan | Method::ComputeBound => {
             let refused = |field| Err(RequestError::NotApplicable { field, method: method.name() });
             match (stated, request.detached) {
                 (Some(_), _) => refused("priority"),
@@ -113,7 +113,7 @@ fn quality(policy: Option<v1::QualityPolicy>, method: Method) -> Result<Quality,
         }
     };
     if on_miss != OnMiss::Fail
-        && matches!(method, Method::LookupPlan | Method::Prefetch | Method::Bound | Method::WhatIf)
+        && matches!(method, Method::LookUpPlan | Method::PrefetchPlan | Method::ComputeBound | Method::WeighFaults)
     {
         return Err(RequestError::NotApplicable { field: "quality.on_miss", method: method.name() });
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use canopy_planner::{PlanError, Request as Order, RequestKey};
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::{
-    Accepted, CacheOutcome, ContentPiece, Fallback, Operation, Plan, PlanEvent, PlanReply, Warning,
+    Accepted, CacheOutcome, ContentPiece, Fallback, Operation, Plan, PlanEvent, PlanResponse, Warning,
 };
 use canopy_topology::Ratio;
 use canopy_wire::{StoredPlan, sha256_hex};
@@ -88,7 +88,7 @@ pub(crate) struct Sink {
 pub(crate) struct Answer {
     plan: Arc<StoredPlan>,
     /// What goes with it; the plan itself is not in there.
-    reply: PlanReply,
+    reply: PlanResponse,
 }
 
 impl Answer {
@@ -98,8 +98,8 @@ impl Answer {
     }
 
     /// The same as a message, with the content of every file: a copy of its own.
-    pub(in crate::rpc) fn into_whole(self) -> PlanReply {
-        PlanReply { plan: Some(self.plan.plan.clone()), ..self.reply }
+    pub(in crate::rpc) fn into_whole(self) -> PlanResponse {
+        PlanResponse { plan: Some(self.plan.plan.clone()), ..self.reply }
     }
 }
 
@@ -209,7 +209,7 @@ impl Call {
             request_key: self.terms.key.to_string(),
             queue_position: u32::try_from(self.subscription.position).unwrap_or(u32::MAX),
             joined: self.subscription.joined,
-            deadline_ms: u64::try_from(self.terms.deadline.stated.as_millis()).unwrap_or(u64::MAX),
+            deadline: self.terms.deadline.stated.try_into().ok(),
             operation: self.subscription.job().operation(),
         }
     }

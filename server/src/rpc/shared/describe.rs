@@ -55,24 +55,24 @@ pub(in crate::rpc) fn progress(status: &Status) -> v1::Progress {
 }
 
 /// What goes with a plan.
-pub(in crate::rpc) fn besides(delivery: &Delivery) -> v1::PlanReply {
+pub(in crate::rpc) fn besides(delivery: &Delivery) -> v1::PlanResponse {
     let Delivery { cache, timings, puncture, .. } = delivery;
     reply_of(*cache, timings, &delivery.all_warnings(), puncture.as_deref())
 }
 
-fn reply(Made { plan, cache, timings, warnings, puncture }: &Made) -> v1::PlanReply {
+fn reply(Made { plan, cache, timings, warnings, puncture }: &Made) -> v1::PlanResponse {
     // It was encoded here.
     let plan = v1::Plan::decode(plan.clone()).ok();
-    v1::PlanReply { plan, ..reply_of(*cache, timings, warnings, puncture.as_deref()) }
+    v1::PlanResponse { plan, ..reply_of(*cache, timings, warnings, puncture.as_deref()) }
 }
 
-fn reply_of(cache: Cache, timings: &Timings, warnings: &[Warning], puncture: Option<&Puncture>) -> v1::PlanReply {
+fn reply_of(cache: Cache, timings: &Timings, warnings: &[Warning], puncture: Option<&Puncture>) -> v1::PlanResponse {
     let cache = match cache {
         Cache::Hit => v1::CacheOutcome::Hit,
         Cache::Miss => v1::CacheOutcome::Miss,
         Cache::Joined => v1::CacheOutcome::Joined,
     };
-    v1::PlanReply {
+    v1::PlanResponse {
         plan: None,
         cache: cache.into(),
         timings: Some(v1::Timings {

@@ -10,6 +10,9 @@ use tonic::Status;
 
 use crate::tasks::Task;
 
+/// Events a stream holds before the one who fills it waits for its reader.
+pub(in crate::rpc) const STREAM_BUFFER: usize = 2;
+
 /// The events of one call. Dropping it, as a cancelled call does, ends the task that fills it.
 #[derive(Debug)]
 pub(crate) struct EventStream<T> {

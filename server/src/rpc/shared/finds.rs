@@ -9,7 +9,7 @@ use bytes::Bytes;
 use canopy_design::finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
 use canopy_optimize::Stop;
 use canopy_planner::{PlanKey, chain};
-use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};
+use canopy_proto::v1::{FindBounds, FindNetworksResponse, FoundTopology, LackingTopology};
 use parking_lot::Mutex;
 
 use crate::store::deciding;
@@ -37,12 +37,12 @@ impl Finds {
     ///
     /// # Errors
     /// Those of [`Finder::find_rated`]. A store that fails costs time only.
-    pub(crate) fn find(&self, query: Query, stop: &dyn Stop) -> Result<FindReply, FindError> {
+    pub(crate) fn find(&self, query: Query, stop: &dyn Stop) -> Result<FindNetworksResponse, FindError> {
         query.check()?;
         self.space.catch_up();
         let key = key_of(query);
         match self.space.get(&key).map(Lookup::found) {
-            Ok(Some(Kept(kept))) => return Ok(FindReply { cached: true, ..kept }),
+            Ok(Some(Kept(kept))) => return Ok(FindNetworksResponse { cached: true, ..kept }),
             Ok(None) => {}
             Err(error) => tracing::error!(error = chain(&error), "a cached network search could not be read"),
         }
@@ -53,7 +53,7 @@ impl Finds {
         Ok(answer)
     }
 
-    fn put(&self, key: &PlanKey, answer: &FindReply) -> Result<(), StoreError> {
+    fn put(&self, key: &PlanKey, answer: &FindNetworksResponse) -> Result<(), StoreError> {
         let _alone = self.housekeeping.lock();
         self.space.catch_up();
         // Keys are hashes: the first of them are any.
@@ -67,7 +67,7 @@ impl Finds {
 
 /// An answer that is kept.
 #[derive(Clone)]
-struct Kept(FindReply);
+struct Kept(FindNetworksResponse);
 
 impl Stored for Kept {
     fn decode(_: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
@@ -87,7 +87,7 @@ fn key_of(Query { nodes, degree, links }: Query) -> PlanKey {
     PlanKey::from_bytes(*hasher.finalize().as_bytes())
 }
 
-fn on_the_wire(found: &Found) -> FindReply {
+fn on_the_wire(found: &Found) -> FindNetworksResponse {
     let bounds = found.bounds.map(|bounds| FindBounds {
         steps: bounds.steps,
         bandwidth: bounds.bandwidth.to_string(),
@@ -98,7 +98,7 @@ fn on_the_wire(found: &Found) -> FindReply {
         steps: lacking.cost.steps,
         bandwidth: lacking.cost.bandwidth.to_string(),
     });
-    FindReply {
+    FindNetworksResponse {
         topologies: found.candidates.iter().map(|candidate| row(candidate, found)).collect(),
         bounds,
         lacking: lacking.collect(),
@@ -144,7 +144,7 @@ mod tests {
         let first = finds.find(query(12), &Never).unwrap();
         let second = finds.find(query(12), &|| panic!("nothing is computed")).unwrap();
         assert_eq!((first.cached, second.cached), (false, true));
-        assert_eq!(FindReply { cached: false, ..second }, first);
+        assert_eq!(FindNetworksResponse { cached: false, ..second }, first);
         assert_eq!(first.topologies[0].expression, "circulant:n=12,offsets=2+3");
         let other = finds.find(Query { links: Links::Bidirectional, ..query(12) }, &Never).unwrap();
         assert!(!other.cached);

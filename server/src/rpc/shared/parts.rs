@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use canopy_proto::v1::{ContentPiece, Plan, PlanEvent, PlanReply};
+use canopy_proto::v1::{ContentPiece, Plan, PlanEvent, PlanResponse};
 use http_body::{Body as HttpBody, Frame};
 use parking_lot::Mutex;
 use prost::Message;
@@ -42,7 +42,7 @@ impl Parts {
     }
 
     /// A reply, given without its plan, and the plan as it is encoded.
-    pub(in crate::rpc) fn reply(reply: &PlanReply, plan: Bytes) -> Self {
+    pub(in crate::rpc) fn reply(reply: &PlanResponse, plan: Bytes) -> Self {
         Self(vec![plan]).into_field(REPLY_PLAN).followed_by(Self::of(reply))
     }
 
@@ -166,9 +166,14 @@ impl HttpBody for PartsBody {
     }
 }
 
+/// A response that is one message.
+pub(in crate::rpc) fn one<T>(shell: T, message: Parts) -> Response<T> {
+    respond(shell, tokio_stream::once(Ok(message)))
+}
+
 #[cfg(test)]
 mod tests {
-    use canopy_proto::v1::FetchArtifactEvent;
+    use canopy_proto::v1::FetchPlanFileEvent;
     use canopy_proto::v1::plan_event::Event;
     use canopy_proto::v1::{CacheOutcome, Quality, Warning};
 
@@ -180,11 +185,11 @@ mod tests {
 
     #[test]
     fn parts_are_the_bytes_of_the_whole_message() {
-        let plan = Plan { id: "plans/x".to_owned(), quality: Some(Quality::default()), ..Plan::default() };
+        let plan = Plan { name: "plans/x".to_owned(), quality: Some(Quality::default()), ..Plan::default() };
         let warnings = vec![Warning { code: "W".to_owned(), text: "w".repeat(300) }];
-        let reply = PlanReply { cache: CacheOutcome::Hit.into(), warnings, ..PlanReply::default() };
+        let reply = PlanResponse { cache: CacheOutcome::Hit.into(), warnings, ..PlanResponse::default() };
         let encoded = Bytes::from(plan.encode_to_vec());
-        let full = PlanReply { plan: Some(plan.clone()), ..reply.clone() };
+        let full = PlanResponse { plan: Some(plan.clone()), ..reply.clone() };
         let parts = Parts::reply(&reply, encoded.clone());
         assert_eq!(whole(&parts), full.encode_to_vec());
         assert!(parts.0.iter().any(|part| part.as_ptr() == encoded.as_ptr()), "the plan is not copied");
@@ -203,14 +208,14 @@ mod tests {
             assert_eq!(whole(&parts), event.encode_to_vec());
             let fetched = Parts::fetched_piece(piece.clone());
             assert!(fetched.0.iter().any(|part| part.as_ptr() == data.as_ptr()), "the piece is not copied");
-            let event = Some(canopy_proto::v1::fetch_artifact_event::Event::Content(piece));
-            let event = FetchArtifactEvent { event, ..FetchArtifactEvent::default() };
+            let event = Some(canopy_proto::v1::fetch_plan_file_event::Event::Content(piece));
+            let event = FetchPlanFileEvent { event, ..FetchPlanFileEvent::default() };
             assert_eq!(whole(&fetched), event.encode_to_vec());
         }
         let successor = Plan { superseded_by: "plans/y".to_owned(), ..Plan::default() };
         let read = Plan::decode(&*whole(&Parts::plan(encoded, &successor))).unwrap();
         assert_eq!(read, Plan { superseded_by: "plans/y".to_owned(), ..plan });
-        let empty = Parts::reply(&PlanReply::default(), Bytes::new());
-        assert_eq!(PlanReply::decode(&*whole(&empty)).unwrap().plan, Some(Plan::default()));
+        let empty = Parts::reply(&PlanResponse::default(), Bytes::new());
+        assert_eq!(PlanResponse::decode(&*whole(&empty)).unwrap().plan, Some(Plan::default()));
     }
 }

@@ -21,6 +21,8 @@ const BATCH: usize = 1000;
 
 /// What plans are listed by.
 pub(in crate::rpc) const FIELDS: &[Field<PlanSummary>] = &[
+    Field { name: "name", kind: Kind::Id(|plan| plan.id.clone()) },
+    // Its name on the command line.
     Field { name: "id", kind: Kind::Id(|plan| plan.id.clone()) },
     Field {
         name: "collective",
@@ -47,7 +49,7 @@ pub(in crate::rpc) fn on_the_wire(records: &Records, summary: PlanSummary) -> Re
         superseded_by: records.successor(&summary)?.unwrap_or_default(),
         age: age.try_into().ok(),
         content_key: summary.key().to_string(),
-        id: summary.id,
+        name: summary.id,
         collective: Some(CollectiveSpec { kind: summary.collective.kind, root: summary.collective.root }),
         algorithm: summary.algorithm,
         topology_hash: summary.topology_hash,

@@ -21,7 +21,7 @@ pub(in crate::rpc) fn require(plan: &Plan, given: Option<Placement>) -> Result<(
         })));
     };
     let Some(has) = plan.rank_map.as_ref().map(slots).transpose()? else {
-        return Err(CallFailure::NoRankMap { plan: plan.id.clone(), wanted: first.clone() });
+        return Err(CallFailure::NoRankMap { plan: plan.name.clone(), wanted: first.clone() });
     };
     let is_same = |rank: &usize| match (has.get(*rank), given.get(*rank)) {
         (Some(has), Some(given)) => Slot::is_same_device(has, given),
@@ -31,7 +31,7 @@ pub(in crate::rpc) fn require(plan: &Plan, given: Option<Placement>) -> Result<(
         None => Ok(()),
         Some(rank) => {
             let (has, wanted) = (has.get(rank).cloned(), given.get(rank).cloned());
-            Err(CallFailure::RankMap { plan: plan.id.clone(), rank, has, wanted })
+            Err(CallFailure::RankMap { plan: plan.name.clone(), rank, has, wanted })
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use canopy_planner::{Request as Order, RequestKey};
-use canopy_proto::v1::{Fallback, Plan, PlanReply};
+use canopy_proto::v1::{Fallback, Plan, PlanResponse};
 use tonic::{Code, Status};
 
 use crate::call::{self, CallContext};
@@ -49,12 +49,12 @@ impl RequestLog {
         self.collective = order.kind.name();
     }
 
-    pub(crate) fn answered(&mut self, reply: &PlanReply, plan: &Plan) {
+    pub(crate) fn answered(&mut self, reply: &PlanResponse, plan: &Plan) {
         self.code = Code::Ok;
         self.message.clear();
         self.cache = reply.cache().as_str_name();
         self.ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
-        self.plan.clone_from(&plan.id);
+        self.plan.clone_from(&plan.name);
     }
 
     /// Another plan than the one that was asked for is sent.

@@ -43,7 +43,7 @@ impl Resolver {
         method: Method,
     ) -> Result<Resolved, Status> {
         self.networks.complete(&mut request.get_mut().topology);
-        if let Some(matter) = matter(request.get_ref(), method == Method::LookupPlan) {
+        if let Some(matter) = matter(request.get_ref(), method == Method::LookUpPlan) {
             pool.learn(matter).await;
         }
         let arrived = clock::now();
@@ -88,7 +88,7 @@ impl Resolver {
 /// Whether a request names what is in the store, or faults.
 fn is_stored(request: &PlanRequest) -> bool {
     let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
-    matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_)))
+    matches!(source, Some(Source::Name(_) | Source::Cluster(_) | Source::Punctured(_)))
 }
 
 /// The matter to learn from other servers before a request is looked at here; `None` if nothing matters, or it is

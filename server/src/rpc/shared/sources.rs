@@ -118,7 +118,7 @@ pub(in crate::rpc) fn resolve_id(
     mut source: Option<TopologySource>,
 ) -> Result<Option<TopologySource>, CallFailure> {
     if let Some(found) = healthy(&mut source)
-        && let Source::Id(id) = found
+        && let Source::Name(id) = found
     {
         *found = document(networks.topologies.get(id)?.ok_or_else(|| unknown(id))?.document);
     }
@@ -173,7 +173,7 @@ pub(in crate::rpc) fn see_base(
 /// The id that a source is.
 fn id_in(source: Option<&TopologySource>) -> Option<&str> {
     match source?.source.as_ref()? {
-        Source::Id(id) => Some(id),
+        Source::Name(id) => Some(id),
         Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) | Source::Cluster(_) => {
             None
         }

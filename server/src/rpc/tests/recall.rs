@@ -180,7 +180,7 @@ fn refusals_speak_of_the_callers_own_ranks() {
     let link =
         |from: &str, to: &str| v1::Link { from: from.to_owned(), to: to.to_owned(), bandwidth: 1, latency_ns: 0 };
     let inline = v1::Topology {
-        name: String::new(),
+        display_name: String::new(),
         nodes: vec![node("lonely"), node("a"), node("b")],
         links: vec![link("a", "b"), link("b", "a"), link("lonely", "a")],
     };

@@ -29,11 +29,11 @@ fn a_kept_schedule_is_made_to_fit_what_faults_leave() {
         let plan = made(&pipeline, &repaired(&broken)).unwrap();
         assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("repair", 5));
         let provenance = plan.provenance.as_ref().unwrap();
-        assert_eq!((provenance.repaired_from.as_str(), provenance.schedules.len()), (whole.id.as_str(), 0));
+        assert_eq!((provenance.repaired_from.as_str(), provenance.schedules.len()), (whole.name.as_str(), 0));
         assert_eq!(plan.topology.as_ref().map(|topology| topology.ranks), Some(11));
 
         let anew = made(&pipeline, &broken).unwrap();
-        assert_ne!(plan.id, anew.id);
+        assert_ne!(plan.name, anew.name);
         assert_eq!(anew.provenance.unwrap().repaired_from, "");
         let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality.parse::<canopy_topology::Ratio>();
         assert!(optimality(&plan).unwrap() >= canopy_topology::Ratio::new(3_u32, 4_u32).unwrap(), "{kind}: {plan:?}");
@@ -82,11 +82,11 @@ fn a_first_request_is_helped_by_what_is_kept_of_a_larger_network() {
         assert!(matches!(made(&pipeline, &repaired(&whole)), Err(PlanFailure::NotCached)), "{kind}: nothing larger is");
         let plan = made(&pipeline, &repaired(&left)).unwrap();
         assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("repair", 5));
-        assert_eq!(plan.provenance.unwrap().repaired_from, source.id);
+        assert_eq!(plan.provenance.unwrap().repaired_from, source.name);
         assert_eq!(plan.topology.unwrap().links, source.topology.unwrap().links - 2);
         let (after, alone) = (made(&pipeline, &left), made(&Pipeline::new(TopologyLimits::STANDARD), &left));
         let (after, alone) = (after.unwrap(), alone.unwrap());
-        assert_eq!((after.id, after.artifacts), (alone.id, alone.artifacts), "{kind}");
+        assert_eq!((after.name, after.artifacts), (alone.name, alone.artifacts), "{kind}");
     }
 }
 
@@ -106,7 +106,7 @@ fn a_root_is_found_again_in_the_larger_network() {
     };
     let source = made(&pipeline, &rooted(expression("mesh:3x4"), 5)).unwrap();
     let plan = made(&pipeline, &repaired(&rooted(document, 4))).unwrap();
-    assert_eq!(plan.provenance.unwrap().repaired_from, source.id);
+    assert_eq!(plan.provenance.unwrap().repaired_from, source.name);
     assert_eq!(plan.collective.unwrap().root, Some(4));
 }
 
@@ -126,15 +126,15 @@ fn schedules_in_time_are_repaired_too() {
         let whole = made(&pipeline, &sound).unwrap();
         let plan = made(&pipeline, &repaired(&broken)).unwrap();
         assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("repair", 5));
-        assert_eq!(plan.provenance.as_ref().unwrap().repaired_from, whole.id);
+        assert_eq!(plan.provenance.as_ref().unwrap().repaired_from, whole.name);
         assert_eq!(made(&pipeline, &repaired(&broken)).unwrap().artifacts, plan.artifacts, "{kind}");
         let anew = made(&pipeline, &broken).unwrap();
-        assert_ne!(plan.id, anew.id);
+        assert_ne!(plan.name, anew.name);
         let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality_float;
         assert!(optimality(&plan) >= 0.7 * optimality(&anew), "{kind}: {plan:?}");
         // A plan for all that this network is the rest of does, too, whoever says that anything broke.
         let left = repaired(&on("torus:4x4,down=00-01"));
-        assert_eq!(made(&pipeline, &left).unwrap().provenance.unwrap().repaired_from, whole.id);
+        assert_eq!(made(&pipeline, &left).unwrap().provenance.unwrap().repaired_from, whole.name);
         let smaller = Order { size_bytes_max: 1 << 20, ..repaired(&broken) };
         assert!(matches!(made(&pipeline, &smaller), Err(PlanFailure::NotCached)), "{kind}: of another size");
     }

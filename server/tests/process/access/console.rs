@@ -44,7 +44,7 @@ async fn the_console_is_served_unless_it_is_off() {
     });
     assert!(off.page("/console/").await.starts_with("HTTP/1.0 404"));
     assert!(off.page("/readyz").await.starts_with("HTTP/1.0 200"));
-    let refused = call(&off, "ServerAdmin/GetStatus", "localhost", &Shows::nothing()).await;
+    let refused = call(&off, "Server/GetStatus", "localhost", &Shows::nothing()).await;
     assert!(refused.starts_with("HTTP/1.1 404"), "{refused}");
 }
 
@@ -53,7 +53,7 @@ async fn only_pages_of_the_server_make_calls() {
     let process = Process::start(|_, _| {});
     let own = process.address("admin").to_string();
     let from = |origin: &str| Shows::header("origin", origin);
-    let answer = call(&process, "ServerAdmin/GetStatus", &own, &from(&format!("http://{own}"))).await;
+    let answer = call(&process, "Server/GetStatus", &own, &from(&format!("http://{own}"))).await;
     assert!(answer.starts_with("HTTP/1.1 200") && status(&answer) == Some(0), "{answer}");
     assert!(!answer.to_lowercase().contains("access-control-"), "{answer}");
     for (host, shows) in [
@@ -62,7 +62,7 @@ async fn only_pages_of_the_server_make_calls() {
         // A name of another site that is made to lead here.
         ("evil.example", from("http://evil.example")),
     ] {
-        let refused = call(&process, "ServerAdmin/GetStatus", host, &shows).await;
+        let refused = call(&process, "Server/GetStatus", host, &shows).await;
         assert!(refused.starts_with("HTTP/1.1 403") && status(&refused).is_none(), "{host}: {refused}");
     }
 }
@@ -71,7 +71,7 @@ async fn only_pages_of_the_server_make_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_console_cannot_drain_what_only_the_socket_may() {
     let process = Process::start(|_, _| {});
-    let refused = call(&process, "ServerAdmin/Drain", "localhost", &Shows::nothing()).await;
+    let refused = call(&process, "Server/Drain", "localhost", &Shows::nothing()).await;
     assert_eq!(status(&refused), Some(7), "{refused}");
     assert!(process.page("/readyz").await.starts_with("HTTP/1.0 200"));
 }
@@ -84,13 +84,13 @@ async fn calls_of_the_console_are_let_in_by_the_rules() {
     assert!(process.page("/console/").await.starts_with("HTTP/1.0 200"));
     let nobody = Shows::nothing();
     for (shows, method, expected) in [
-        (&nobody, "ServerAdmin/GetStatus", 16),
-        (&issued.token("viewer"), "ServerAdmin/GetStatus", 0),
-        (&issued.token("viewer"), "PlanAdmin/ListPlans", 0),
-        (&issued.token("viewer"), "PlanAdmin/PinPlan", 7),
-        (&issued.token("viewer").and("x-canopy-tenant", "blue"), "PlanAdmin/ListPlans", 7),
+        (&nobody, "Server/GetStatus", 16),
+        (&issued.token("viewer"), "Server/GetStatus", 0),
+        (&issued.token("viewer"), "Plans/ListPlans", 0),
+        (&issued.token("viewer"), "Plans/PinPlan", 7),
+        (&issued.token("viewer").and("x-canopy-tenant", "blue"), "Plans/ListPlans", 7),
         // It is let in, and names no plan.
-        (&issued.token("operator"), "PlanAdmin/PinPlan", 5),
+        (&issued.token("operator"), "Plans/PinPlan", 5),
     ] {
         let answer = call(&process, method, "planner.example", shows).await;
         assert_eq!(status(&answer), Some(expected), "{method}: {answer}");
@@ -103,7 +103,7 @@ async fn a_page_that_watches_does_not_keep_the_store_open() {
     let process = Process::start(|_, _| {});
     process.client().await.plan(request("ring:4")).await.unwrap();
     let mut watching = TcpStream::connect(process.address("admin")).await.unwrap();
-    let head = "POST /canopy.v1.Faults/WatchReplans HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n";
+    let head = "POST /canopy.v1.Leases/WatchLeases HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n";
     let asked = format!("{head}Content-Type: application/grpc-web+proto\r\n\r\n\0\0\0\0\0");
     watching.write_all(asked.as_bytes()).await.unwrap();
     let mut begun = [0; 12];

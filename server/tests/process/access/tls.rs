@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_proto::v1::WatchReplansRequest;
-use canopy_proto::v1::faults_client::FaultsClient;
+use canopy_proto::v1::WatchLeasesRequest;
+use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{DrainRequest, GetStatusRequest};
 use tokio::time::timeout;
 use tonic::Code;
@@ -57,7 +57,7 @@ async fn certificates_say_who_calls_and_wrong_ones_are_refused() {
     let process = serving(&issued, &clients, &servers.signs("canopyd", &["canopy.test"], 2099));
     let status = async |shown: Option<&Pair>| {
         let channel = connect(&process, &servers.text(), shown).await.map_err(|_| "no connection".to_owned())?;
-        let answer = ServerAdminClient::new(channel).get_status(GetStatusRequest::default()).await;
+        let answer = ServerClient::new(channel).get_status(GetStatusRequest::default()).await;
         answer
             .map(drop)
             .map_err(|status| if status.code() == Code::Unknown { "cut".to_owned() } else { reason(&status) })
@@ -76,7 +76,7 @@ async fn certificates_say_who_calls_and_wrong_ones_are_refused() {
         assert!(PlannerClient::new(channel).plan(request("ring:4")).await.is_err());
     }
     let viewer = connect(&process, &servers.text(), Some(&clients.signs("viewer", &[], 2099))).await.unwrap();
-    let refused = ServerAdminClient::new(viewer).drain(DrainRequest::default()).await.unwrap_err();
+    let refused = ServerClient::new(viewer).drain(DrainRequest::default()).await.unwrap_err();
     assert_eq!((refused.code(), reason(&refused).as_str()), (Code::PermissionDenied, "METHOD_NOT_ALLOWED"));
 }
 
@@ -93,7 +93,7 @@ async fn certificates_are_replaced_without_a_failed_call() {
     for _ in 0..10 {
         let channel = connect(&process, &old.text(), Some(&viewer)).await.unwrap();
         for _ in 0..10 {
-            let stream = FaultsClient::new(channel.clone()).watch_replans(WatchReplansRequest::default()).await;
+            let stream = LeasesClient::new(channel.clone()).watch_leases(WatchLeasesRequest::default()).await;
             streams.push(stream.unwrap().into_inner());
         }
         channels.push(channel);

@@ -4,15 +4,15 @@ use std::pin::Pin;
 
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::plans_client::PlansClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     ArchivePiece, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, DrainRequest, EvictPlansRequest, Fault,
     FaultEvent, GetStatusRequest, ImportPlansRequest, ListPlansRequest, PinPlanRequest, PlanRequest, Priority,
     PutTopologyRequest, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, UnpinPlanRequest,
-    WatchReplansRequest, fault, import_plans_request,
+    WatchLeasesRequest, fault, import_plans_request,
 };
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -89,7 +89,7 @@ pub(super) const ATTACKS: &[Attack] = &[
                 let piece = ArchivePiece { offset: 0, data: b"CNPYARC3".to_vec().into(), sha256: "0".repeat(64) };
                 let event = Some(import_plans_request::Event::Piece(piece));
                 let asked = tokio_stream::once(ImportPlansRequest { event, request_id: String::new() });
-                nothing(PlanAdminClient::new(attacker.channel).import_plans(attacker.operator.with(asked)).await)
+                nothing(PlansClient::new(attacker.channel).import_plans(attacker.operator.with(asked)).await)
             })
         },
     },
@@ -101,7 +101,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         attempt: |attacker, _| {
             Box::pin(async move {
                 let asked = attacker.planner.with(tokio_stream::pending::<ImportPlansRequest>());
-                nothing(PlanAdminClient::new(attacker.channel).import_plans(asked).await)
+                nothing(PlansClient::new(attacker.channel).import_plans(asked).await)
             })
         },
     },
@@ -114,7 +114,7 @@ pub(super) const ATTACKS: &[Attack] = &[
             Box::pin(async move {
                 let shows = attacker.viewer.and("x-canopy-tenant", "blue");
                 let asked = shows.with(ListPlansRequest::default());
-                nothing(PlanAdminClient::new(attacker.channel).list_plans(asked).await)
+                nothing(PlansClient::new(attacker.channel).list_plans(asked).await)
             })
         },
     },
@@ -126,7 +126,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         attempt: |attacker, _| {
             Box::pin(async move {
                 let asked = attacker.operator.with(DrainRequest::default());
-                nothing(ServerAdminClient::new(attacker.channel).drain(asked).await)
+                nothing(ServerClient::new(attacker.channel).drain(asked).await)
             })
         },
     },
@@ -176,7 +176,7 @@ pub(super) const ATTACKS: &[Attack] = &[
             Box::pin(async move {
                 let topology = request(&format!("ring:5,lat={number}ns")).topology;
                 let asked = attacker.planner.with(PutTopologyRequest { topology, ..PutTopologyRequest::default() });
-                nothing(TopologiesClient::new(attacker.channel).put_topology(asked).await)
+                nothing(NetworksClient::new(attacker.channel).put_topology(asked).await)
             })
         },
     },
@@ -211,7 +211,8 @@ pub(super) const ATTACKS: &[Attack] = &[
                         nothing(leases.release_lease(attacker.operator.with(asked)).await)
                     }
                     _ => {
-                        let asked = RenewLeaseRequest { name: attacker.lease, ttl: None };
+                        let asked =
+                            RenewLeaseRequest { name: attacker.lease, ttl: None, ..RenewLeaseRequest::default() };
                         nothing(leases.renew_lease(attacker.operator.with(asked)).await)
                     }
                 }
@@ -225,7 +226,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         most: ENDLESS,
         attempt: |attacker, number| {
             Box::pin(async move {
-                let (mut admin, name) = (PlanAdminClient::new(attacker.channel), attacker.plan);
+                let (mut admin, name) = (PlansClient::new(attacker.channel), attacker.plan);
                 match number % 3 {
                     0 => {
                         let asked = PinPlanRequest { name, ..PinPlanRequest::default() };
@@ -251,8 +252,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         most: 4096,
         attempt: |attacker, _| {
             Box::pin(async move {
-                let asked = attacker.viewer.with(WatchReplansRequest::default());
-                let events = FaultsClient::new(attacker.channel).watch_replans(asked).await?;
+                let asked = attacker.viewer.with(WatchLeasesRequest::default());
+                let events = LeasesClient::new(attacker.channel).watch_leases(asked).await?;
                 Ok(Box::new(events) as Box<_>)
             })
         },
@@ -285,7 +286,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         attempt: |attacker, _| {
             Box::pin(async move {
                 let asked = attacker.forged.with(GetStatusRequest::default());
-                nothing(ServerAdminClient::new(attacker.channel).get_status(asked).await)
+                nothing(ServerClient::new(attacker.channel).get_status(asked).await)
             })
         },
     },
@@ -297,7 +298,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         attempt: |attacker, number| {
             Box::pin(async move {
                 let asked = PlanRequest { detached: true, ..request(&format!("torus:16x16,lat={number}ns")) };
-                nothing(PlannerClient::new(attacker.channel).prefetch(attacker.planner.with(asked)).await)
+                nothing(PlannerClient::new(attacker.channel).prefetch_plan(attacker.planner.with(asked)).await)
             })
         },
     },
@@ -314,7 +315,7 @@ pub(super) const ATTACKS: &[Attack] = &[
                     ..request("complete:40")
                 };
                 let mut planner = PlannerClient::new(attacker.channel);
-                let events = planner.plan_stream(attacker.planner.with(asked)).await?;
+                let events = planner.stream_plan(attacker.planner.with(asked)).await?;
                 Ok(Box::new(events) as Box<_>)
             })
         },

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, Fault, FaultEvent, GetPlanSummaryRequest, Lease,
     ListFaultsRequest, ListLeasesRequest, PinPlanRequest, ReportFaultsRequest, fault,
@@ -83,12 +83,12 @@ impl Site {
         let blue = issued.jwt("blue", "canopy");
         let plan = async |network| {
             let planned = PlannerClient::new(channel.clone()).plan(blue.with(request(network))).await;
-            planned.unwrap().into_inner().plan.unwrap().id
+            planned.unwrap().into_inner().plan.unwrap().name
         };
         plan(LEASED).await;
         let plan = plan(PINNED).await;
         let pin = PinPlanRequest { name: plan.clone(), ..PinPlanRequest::default() };
-        PlanAdminClient::new(channel.clone()).pin_plan(blue.with(pin)).await.unwrap();
+        PlansClient::new(channel.clone()).pin_plan(blue.with(pin)).await.unwrap();
         let lease = AcquireLeaseRequest {
             job: JOB.to_owned(),
             requests: vec![request(LEASED)],
@@ -135,7 +135,7 @@ impl Site {
     /// fault is taken.
     pub(super) async fn state(&self) -> String {
         self.report().await;
-        let mut admin = PlanAdminClient::new(self.channel.clone());
+        let mut admin = PlansClient::new(self.channel.clone());
         let asked = GetPlanSummaryRequest { name: self.plan.clone() };
         let plan = admin.get_plan_summary(self.blue.with(asked)).await.unwrap().into_inner();
         let held = self.leases().await;
@@ -147,7 +147,7 @@ impl Site {
             format!("{} by blue {is_blue}: {}", fault.text, fault.state)
         });
         let known: Vec<String> = known.collect();
-        format!("{} of {} pinned {}\n{held:?}\n{known:?}", plan.id, plan.tenant, plan.pinned)
+        format!("{} of {} pinned {}\n{held:?}\n{known:?}", plan.name, plan.tenant, plan.pinned)
     }
 
     /// The leases of blue with their plans, once none of them is made anew.

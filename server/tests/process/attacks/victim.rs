@@ -41,7 +41,7 @@ pub(super) async fn times(process: &Process, shows: &Shows, network: &'static st
             for _ in 0..count {
                 let waited = || waited_here() + waited_to_answer(id);
                 let (waited_before, started) = (waited(), Instant::now());
-                client.lookup_plan(shows.with(request(network))).await.unwrap();
+                client.look_up_plan(shows.with(request(network))).await.unwrap();
                 let elapsed = started.elapsed();
                 lookups.push(elapsed.saturating_sub(waited().saturating_sub(waited_before)));
             }

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use canopy_prerequisites::Commits;
-use canopy_proto::v1::clusters_client::ClustersClient;
-use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, GetClusterRequest, GetLeaseRequest, GetPlanRequest, GetTopologyRequest,
     Lease, ListFaultsRequest, PinPlanRequest, PutTopologyRequest, ReleaseLeaseRequest, RenewLeaseRequest,
@@ -36,7 +35,7 @@ async fn without_the_database_cached_plans_are_served_and_all_else_waits_for_it(
     let Some(cluster) = Cluster::start(Commits::Unsynced).await else { return };
     let process = cluster.replica(0);
     let mut planner = PlannerClient::new(process.channel().await);
-    let mut topologies = TopologiesClient::new(process.channel().await);
+    let mut topologies = NetworksClient::new(process.channel().await);
     planner.plan(request("torus:3x3")).await.unwrap();
     for (round, is_cut) in [false, true].into_iter().enumerate() {
         if is_cut {
@@ -57,7 +56,7 @@ async fn without_the_database_cached_plans_are_served_and_all_else_waits_for_it(
         );
         let asked = Instant::now();
         planner.plan(request("torus:3x3")).await.unwrap();
-        planner.lookup_plan(request("torus:3x3")).await.unwrap();
+        planner.look_up_plan(request("torus:3x3")).await.unwrap();
         let put = PutTopologyRequest { topology: request("torus:5x5").topology, ..PutTopologyRequest::default() };
         let status = topologies.put_topology(put).await.unwrap_err();
         assert!(is_to_be_tried_again(&status), "{status:?}");
@@ -136,10 +135,10 @@ impl Done {
         let mut workspace = Workspace::at(process).await;
         let plan = process.client().await.plan(request(&format!("ring:{size}"))).await.unwrap().into_inner().plan;
         let put = PutTopologyRequest { topology: request(&format!("torus:3x{size}")).topology, ..Default::default() };
-        let put = TopologiesClient::new(process.channel().await).put_topology(put).await.unwrap().into_inner();
+        let put = NetworksClient::new(process.channel().await).put_topology(put).await.unwrap().into_inner();
         let told = workspace.faults.report_faults(lost_of("ring:9", size)).await.unwrap().into_inner();
         let lease = workspace.acquired("new").await;
-        Self { size, lease, topology: told.topology, plan: plan.unwrap().id, stored: put.topology.unwrap().name }
+        Self { size, lease, topology: told.topology, plan: plan.unwrap().name, stored: put.topology.unwrap().name }
     }
 
     fn clear(&self) -> ClearFaultsRequest {
@@ -150,13 +149,13 @@ impl Done {
     async fn asked_of(&self, process: &Process) -> [(&'static str, Option<Status>); 12] {
         let Workspace { mut faults, mut leases } = Workspace::at(process).await;
         let mut planner = process.client().await;
-        let mut plans = PlanAdminClient::new(process.channel().await);
-        let mut topologies = TopologiesClient::new(process.channel().await);
-        let mut clusters = ClustersClient::new(process.channel().await);
+        let mut plans = PlansClient::new(process.channel().await);
+        let mut topologies = NetworksClient::new(process.channel().await);
+        let mut clusters = NetworksClient::new(process.channel().await);
         let name = self.lease.name.clone();
         let of_job = ReleaseLeaseRequest { job: "new".to_owned(), ..ReleaseLeaseRequest::default() };
         let of_name = ReleaseLeaseRequest { name: name.clone(), ..ReleaseLeaseRequest::default() };
-        let renew = RenewLeaseRequest { name: name.clone(), ttl: None };
+        let renew = RenewLeaseRequest { name: name.clone(), ttl: None, ..RenewLeaseRequest::default() };
         let pin = PinPlanRequest { name: self.plan.clone(), ..PinPlanRequest::default() };
         let by_id = GetTopologyRequest { name: self.stored.clone(), ..GetTopologyRequest::default() };
         let get = GetPlanRequest { name: self.plan.clone(), ..GetPlanRequest::default() };
@@ -170,8 +169,8 @@ impl Done {
             ("AcquireLease", leases.acquire_lease(asked("third")).await.err()),
             ("ReportFaults", faults.report_faults(lost_of("ring:9", 3)).await.err()),
             ("PinPlan", plans.pin_plan(pin).await.err()),
-            ("GetPlan", planner.get_plan(get).await.err()),
-            ("LookupPlan", planner.lookup_plan(look).await.err()),
+            ("GetPlan", plans.get_plan(get).await.err()),
+            ("LookUpPlan", planner.look_up_plan(look).await.err()),
             ("GetTopology", topologies.get_topology(by_id).await.err()),
             ("GetCluster", clusters.get_cluster(GetClusterRequest { name: "clusters/new".to_owned() }).await.err()),
         ]
@@ -181,7 +180,7 @@ impl Done {
     async fn is_undone_at(&self, workspace: &mut Workspace) {
         let listed = workspace.faults.list_faults(ListFaultsRequest::default()).await.unwrap().into_inner().faults;
         assert_eq!(listed.len(), 1, "it was not cleared: {listed:?}");
-        let renew = RenewLeaseRequest { name: self.lease.name.clone(), ttl: None };
+        let renew = RenewLeaseRequest { name: self.lease.name.clone(), ttl: None, ..RenewLeaseRequest::default() };
         assert_eq!(workspace.leases.renew_lease(renew).await.unwrap().get_ref().job, "new");
         assert_eq!(workspace.faults.clear_faults(self.clear()).await.unwrap().get_ref().cleared, 1);
         workspace.release(&self.lease.name).await;

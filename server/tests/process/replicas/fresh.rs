@@ -1,17 +1,18 @@
 //! Whatever is asked of one server right after another one has acknowledged a fault is answered by that fault.
 
 use canopy_prerequisites::Commits;
+use canopy_proto::v1::analysis_client::AnalysisClient;
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::plan_event::Event as PlanStreamEvent;
 use canopy_proto::v1::plan_groups_event::Event as GroupsEvent;
 use canopy_proto::v1::plan_moving_event::Event as MovingEvent;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::what_if_event::Event as WhatIfEvent;
+use canopy_proto::v1::weigh_faults_event::Event as WeighFaultsEvent;
 use canopy_proto::v1::{
     AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, GroupClass, LinkTarget, MovingNetwork,
-    OutputFormat, OutputSpec, PlanBundleRequest, PlanGroupsEvent, PlanGroupsRequest, PlanMovingRequest, PlanReply,
-    PlanRequest, ReportFaultsRequest, Warning, WhatIfRequest, fault, operation, plan_moving_request,
+    OutputFormat, OutputSpec, PlanBundleRequest, PlanGroupsEvent, PlanGroupsRequest, PlanMovingRequest, PlanRequest,
+    PlanResponse, ReportFaultsRequest, Warning, WeighFaultsRequest, fault, operation, plan_moving_request,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
@@ -29,8 +30,8 @@ const ROUNDS: u64 = 1;
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Plan,
-    PlanStream,
-    LookupPlan,
+    StreamPlan,
+    LookUpPlan,
     Prefetch,
     Bound,
     WhatIf,
@@ -44,9 +45,9 @@ enum Call {
 const CALLS: [Call; 11] = [
     Call::Plan,
     Call::Bound,
-    Call::PlanStream,
+    Call::StreamPlan,
     Call::WhatIf,
-    Call::LookupPlan,
+    Call::LookUpPlan,
     Call::Prefetch,
     Call::PlanBundle,
     Call::PlanGroups,
@@ -62,7 +63,7 @@ fn applied(warnings: &[Warning]) -> u64 {
     said.map_or(0, |text| text.split(' ').next().unwrap().parse().unwrap())
 }
 
-fn of_reply(reply: &PlanReply) -> u64 {
+fn of_reply(reply: &PlanResponse) -> u64 {
     applied(&reply.warnings)
 }
 
@@ -104,15 +105,15 @@ impl Call {
         let mut planner = PlannerClient::new(channel.clone());
         match self {
             Self::Plan => plan(channel, asked).await.map(|reply| of_reply(&reply)),
-            Self::PlanStream => {
-                let mut events = planner.plan_stream(asked).await?.into_inner();
+            Self::StreamPlan => {
+                let mut events = planner.stream_plan(asked).await?.into_inner();
                 loop {
                     if let Some(PlanStreamEvent::Final(reply)) = events.message().await?.unwrap().event {
                         return Ok(of_reply(&reply));
                     }
                 }
             }
-            Self::LookupPlan => planner.lookup_plan(asked).await.map(|reply| of_reply(reply.get_ref())),
+            Self::LookUpPlan => planner.look_up_plan(asked).await.map(|reply| of_reply(reply.get_ref())),
             Self::Prefetch => {
                 let operation = prefetch(channel.clone(), PlanRequest { detached: true, ..asked }).await?;
                 loop {
@@ -123,11 +124,20 @@ impl Call {
                     }
                 }
             }
-            Self::Bound => planner.bound(asked).await.map(|reply| applied(&reply.get_ref().warnings)),
+            Self::Bound => AnalysisClient::new(channel.clone())
+                .compute_bound(asked)
+                .await
+                .map(|reply| applied(&reply.get_ref().warnings)),
             Self::WhatIf => {
-                let asked = WhatIfRequest { request: Some(asked), ..WhatIfRequest::default() };
-                let first = planner.what_if(asked).await?.into_inner().message().await?.unwrap();
-                let Some(WhatIfEvent::Started(started)) = first.event else { panic!("{first:?}") };
+                let asked = WeighFaultsRequest { request: Some(asked), ..WeighFaultsRequest::default() };
+                let first = AnalysisClient::new(channel.clone())
+                    .weigh_faults(asked)
+                    .await?
+                    .into_inner()
+                    .message()
+                    .await?
+                    .unwrap();
+                let Some(WeighFaultsEvent::Started(started)) = first.event else { panic!("{first:?}") };
                 Ok(applied(&started.warnings))
             }
             Self::PlanBundle => planner.plan_bundle(bundle()).await.map(|reply| applied(&reply.get_ref().warnings)),
@@ -154,7 +164,7 @@ impl Call {
     fn fits(self, answer: &Result<u64, Status>, known: u64) -> bool {
         match (self, answer) {
             // A plan around the new fault is not there yet; that for the sound network would be.
-            (Self::LookupPlan, Err(status)) => status.code() == Code::NotFound,
+            (Self::LookUpPlan, Err(status)) => status.code() == Code::NotFound,
             (Self::AcquireLease, Ok(is_around)) => *is_around == 1,
             (_, Ok(found)) => *found == known,
             (_, Err(_)) => false,
@@ -224,7 +234,8 @@ async fn an_answer_without_the_fault_just_acknowledged_says_that_faults_may_be_m
             "select count(pg_terminate_backend(pid)) from pg_stat_activity
              where pid <> pg_backend_pid() and application_name = 'canopyd'",
         );
-        let reply = PlannerClient::new(channels[1].clone()).bound(request("ring:12")).await.unwrap().into_inner();
+        let reply =
+            AnalysisClient::new(channels[1].clone()).compute_bound(request("ring:12")).await.unwrap().into_inner();
         let says_so = reply.warnings.iter().any(|warning| warning.code == "FAULTS_OUTDATED");
         outdated += u64::from(says_so);
         assert!(says_so || applied(&reply.warnings) == number + 1, "{number}: {:?}", reply.warnings);

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use canopy_prerequisites::Commits;
-use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{GetStatusRequest, SharingServer};
 use tokio::time::sleep;
 
 use super::{Cluster, REPLICAS};
 
 async fn listed(cluster: &Cluster, number: usize) -> Vec<SharingServer> {
-    let mut client = ServerAdminClient::new(cluster.replica(number).channel().await);
+    let mut client = ServerClient::new(cluster.replica(number).channel().await);
     client.get_status(GetStatusRequest {}).await.unwrap().into_inner().servers
 }
 

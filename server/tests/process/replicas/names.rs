@@ -65,7 +65,7 @@ async fn no_name_of_a_lease_is_given_twice_whoever_gives_and_ends_it() {
                 // At another server, which may not have heard of it, and a second time after others have acquired more.
                 let mut other = at(&clients, caller + number);
                 assert_eq!(other.release_lease(of_name(&lease.name)).await.unwrap().get_ref().released, 1);
-                let late = RenewLeaseRequest { name: lease.name.clone(), ttl: None };
+                let late = RenewLeaseRequest { name: lease.name.clone(), ttl: None, ..RenewLeaseRequest::default() };
                 let late = at(&clients, caller + 1).renew_lease(late).await.unwrap_err();
                 assert_eq!(late.code(), Code::NotFound);
                 assert_eq!(other.release_lease(of_name(&lease.name)).await.unwrap().get_ref().released, 0);

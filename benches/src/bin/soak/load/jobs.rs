@@ -79,7 +79,7 @@ pub(super) async fn holder(mut caller: Caller, number: usize, leases: Arc<Leases
     while !caller.is_over() {
         let pause = Duration::from_millis(caller.random.between(100, 1000) as u64);
         caller.pause(pause).await;
-        let asked = RenewLeaseRequest { name: lease.name.clone(), ttl: None };
+        let asked = RenewLeaseRequest { name: lease.name.clone(), ..RenewLeaseRequest::default() };
         let _noted = caller.call(Kind::RenewLease, caller.client.renew_lease(asked, None)).await;
     }
 }

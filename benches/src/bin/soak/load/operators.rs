@@ -26,8 +26,8 @@ pub(super) async fn keeper(mut caller: Caller) {
         if listed.plans.is_empty() {
             continue;
         }
-        let pinned = listed.plans[caller.random.below(listed.plans.len())].id.clone();
-        let removed = listed.plans[caller.random.below(listed.plans.len())].id.clone();
+        let pinned = listed.plans[caller.random.below(listed.plans.len())].name.clone();
+        let removed = listed.plans[caller.random.below(listed.plans.len())].name.clone();
         let asked = PinPlanRequest { name: pinned.clone(), request_id: caller.request_id() };
         if caller.call(Kind::Pin, caller.client.pin_plan(asked, None)).await.is_ok() {
             caller.pause(Duration::from_millis(50)).await;
@@ -49,7 +49,7 @@ pub(super) async fn topologies(mut caller: Caller) {
         caller.pause(Duration::from_millis(50)).await;
         let Some(stored) = put.ok().and_then(|reply| reply.topology) else { continue };
         if caller.random.toss() {
-            let asked = DeleteTopologyRequest { name: stored.id, request_id: caller.request_id() };
+            let asked = DeleteTopologyRequest { name: stored.name, request_id: caller.request_id() };
             let _noted = caller.call(Kind::DeleteTopology, caller.client.delete_topology(asked, None)).await;
         }
     }
@@ -62,7 +62,7 @@ pub(super) async fn reloads(mut caller: Caller, pid: Pid) {
         // If the process has gone, other calls say so.
         let _sent = kill_process(pid, Signal::HUP);
         caller.pause(Duration::from_secs(1)).await;
-        let call = caller.client.reload_config(ReloadConfigRequest {}, None);
+        let call = caller.client.reload_config(ReloadConfigRequest::default(), None);
         let _noted = caller.call(Kind::Reload, call).await;
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use canopy_proto::v1::operation::Result as Ended;
 use canopy_proto::v1::{
-    CancelOperationRequest, Collective, EvictPlansRequest, Operation, PlanReply, PlanRequest, WaitOperationRequest,
+    CancelOperationRequest, Collective, EvictPlansRequest, Operation, PlanRequest, PlanResponse, WaitOperationRequest,
 };
 
 use crate::caller::{Caller, Unkept};
@@ -26,12 +26,12 @@ pub(super) async fn cached_plans(mut caller: Caller) {
         let request = all[caller.random.below(all.len())].clone();
         // How each call ended is in the ledger.
         let _noted = match caller.random.below(8) {
-            0 => caller.stream(Kind::PlanStream, request).await.map(drop),
+            0 => caller.stream(Kind::StreamPlan, request).await.map(drop),
             1..=3 => {
                 let call = caller.client.plan_metadata(request, None);
                 caller.call(Kind::PlanCached, call).await.map(drop)
             }
-            _ => caller.call(Kind::Lookup, caller.client.lookup_plan(request, None)).await.map(drop),
+            _ => caller.call(Kind::Lookup, caller.client.look_up_plan(request, None)).await.map(drop),
         };
     }
 }
@@ -55,8 +55,8 @@ pub(super) async fn recalls(mut caller: Caller, network: String) {
     }
 }
 
-async fn evict(caller: &mut Caller, reply: &PlanReply) {
-    let names = reply.plan.iter().map(|plan| plan.id.clone()).collect();
+async fn evict(caller: &mut Caller, reply: &PlanResponse) {
+    let names = reply.plan.iter().map(|plan| plan.name.clone()).collect();
     let asked = EvictPlansRequest { names, request_id: caller.request_id(), ..EvictPlansRequest::default() };
     let _noted = caller.call(Kind::Evict, caller.client.evict_plans(asked, None)).await;
 }
@@ -92,7 +92,7 @@ impl Operations {
 pub(super) async fn prefetches(mut caller: Caller, operations: &Operations) {
     while !caller.is_over() {
         let request = PlanRequest { request_id: caller.request_id(), ..new(caller.random.below(NEW_COUNT)) };
-        let call = caller.client.prefetch(request, None);
+        let call = caller.client.prefetch_plan(request, None);
         let Ok(operation) = caller.call(Kind::Prefetch, call).await else { continue };
         operations.note(|counts| counts.acknowledged += 1);
         if caller.random.below(8) == 0 {

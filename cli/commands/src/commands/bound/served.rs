@@ -1,6 +1,6 @@
 //! The bound as a server finds it: for the network as the faults leave it that the server knows.
 
-use canopy_proto::v1::{self, BoundReply, PlanRequest};
+use canopy_proto::v1::{self, ComputeBoundResponse, PlanRequest};
 use canopy_synth::PlainBounds;
 use canopy_topology::Rate;
 
@@ -27,7 +27,7 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
     let request = PlanRequest { fault_policy: args.faults.policy().into(), ..request };
     let request = args.part.in_request(request, &args.collective)?;
     let reply = ask_about(server, args.deadline, &args.topology, async |connection, left| {
-        connection.shared().bound(request.clone(), left).await
+        connection.shared().compute_bound(request.clone(), left).await
     });
     let reply = reply.await?;
     known_faults::say_warnings(known_faults::worth_saying(&reply.warnings, false), "bound");
@@ -37,8 +37,13 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
     if args.json { print_json("bound", &object) } else { print(&readable(args, &object, Vec::new())) }
 }
 
-fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: BoundReply) -> Option<Bounded> {
-    let BoundReply {
+fn object(
+    collective: &'static str,
+    root: Option<u32>,
+    shares: Vec<u64>,
+    reply: ComputeBoundResponse,
+) -> Option<Bounded> {
+    let ComputeBoundResponse {
         bound,
         lower,
         certificate,

@@ -1,7 +1,7 @@
 //! `canopy faults clear`: an operator's word that elements are sound.
 
 use canopy_client::RequestId;
-use canopy_proto::v1::{ClearFaultsReply, ClearFaultsRequest};
+use canopy_proto::v1::{ClearFaultsRequest, ClearFaultsResponse};
 use canopy_wire::loss_on_the_wire;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
     let all = args.all && matches!(subject, Subject::Machines);
     let request_id = RequestId::random().to_string();
     let request = ClearFaultsRequest { topology: topology.clone(), job, faults, request_id, all };
-    let ClearFaultsReply { cleared, active } =
+    let ClearFaultsResponse { cleared, active } =
         ask(&args.common, async |client, left| client.clear_faults(request.clone(), left).await).await?;
     if args.common.json {
         return print_json("faults clear", &Cleared { topology, cleared, active });

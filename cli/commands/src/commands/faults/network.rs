@@ -3,7 +3,7 @@
 
 use canopy_client::RequestId;
 use canopy_faults::{Directory, Event, Loss, MeaningError, TargetError};
-use canopy_proto::v1::{DocumentFormat, PutTopologyRequest, ReportFaultsReply, ReportFaultsRequest, TopologySource};
+use canopy_proto::v1::{DocumentFormat, PutTopologyRequest, ReportFaultsRequest, ReportFaultsResponse, TopologySource};
 use canopy_topology::{Topology, families, same_word};
 
 use crate::clock::Deadline;
@@ -41,7 +41,7 @@ impl Network {
     /// The id under which the server keeps it, or the cluster that it is a part of; it is kept from now on if it was not.
     pub(super) async fn id(&self, common: &CommonArgs) -> Result<String, Failure> {
         use canopy_proto::v1::topology_source::Source as Wire;
-        if let Some(Wire::Id(id)) = &self.source.source {
+        if let Some(Wire::Name(id)) = &self.source.source {
             return Ok(id.clone());
         }
         if let Some(Wire::Cluster(part)) = &self.source.source {
@@ -50,7 +50,7 @@ impl Network {
         let request =
             PutTopologyRequest { topology: Some(self.source.clone()), request_id: RequestId::random().to_string() };
         let reply = ask(common, async |client, left| client.put_topology(request.clone(), left).await).await?;
-        Ok(reply.topology.unwrap_or_default().id)
+        Ok(reply.topology.unwrap_or_default().name)
     }
 
     /// Losses by the names that the network knows their elements by.
@@ -61,7 +61,7 @@ impl Network {
     }
 
     /// Reports events, and hands over the answer that has an outcome for each of them.
-    pub(super) async fn report(&self, events: &[Event], common: &CommonArgs) -> Result<ReportFaultsReply, Failure> {
+    pub(super) async fn report(&self, events: &[Event], common: &CommonArgs) -> Result<ReportFaultsResponse, Failure> {
         let topology = Some(self.source.clone());
         send(ReportFaultsRequest { topology, ..ReportFaultsRequest::default() }, events, common).await
     }
@@ -108,7 +108,7 @@ impl Subject {
     }
 
     /// Reports events, and hands over the answer that has an outcome for each of them.
-    pub(super) async fn report(&self, events: &[Event], common: &CommonArgs) -> Result<ReportFaultsReply, Failure> {
+    pub(super) async fn report(&self, events: &[Event], common: &CommonArgs) -> Result<ReportFaultsResponse, Failure> {
         match self {
             Self::Topology(network) => network.report(events, common).await,
             Self::Job(job) => {
@@ -161,7 +161,7 @@ async fn send(
     request: ReportFaultsRequest,
     events: &[Event],
     common: &CommonArgs,
-) -> Result<ReportFaultsReply, Failure> {
+) -> Result<ReportFaultsResponse, Failure> {
     let request = ReportFaultsRequest { events: events.iter().map(fault_messages::event).collect(), ..request };
     let reply = ask(common, async |client, left| client.report_faults(request.clone(), left).await).await?;
     match reply.outcomes.len() == request.events.len() {

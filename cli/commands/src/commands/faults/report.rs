@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_client::{ErrorClass, RequestId};
 use canopy_faults::{Event, Loss, Severity};
-use canopy_proto::v1::{ReportFaultsReply, ReportOutcome};
+use canopy_proto::v1::{ReportFaultsResponse, ReportOutcome};
 use serde::Serialize;
 
 use super::network::Subject;
@@ -131,7 +131,7 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
         })
         .collect();
     let refused = reply.outcomes.iter().filter(|outcome| outcome.outcome() == ReportOutcome::Refused).count();
-    let ReportFaultsReply { topology, active, leases, placed_leases, .. } = reply;
+    let ReportFaultsResponse { topology, active, leases, placed_leases, .. } = reply;
     if args.common.json {
         print_json("faults report", &Reported { topology, outcomes: rows, active, leases, placed_leases })?;
     } else {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use canopy_bundle::Runtime;
 use canopy_client::{Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, Retries, RetryPolicy};
 use canopy_plan::Format;
-use canopy_proto::v1::{self, PlanReply, PlanRequest, Priority};
+use canopy_proto::v1::{self, PlanRequest, PlanResponse, Priority};
 use canopy_schedule::CollectiveKind;
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
@@ -317,7 +317,7 @@ async fn whole(
     request: PlanRequest,
     folder: &Path,
     end: Deadline,
-) -> Result<(PlanReply, NamedTempFile), ClientError> {
+) -> Result<(PlanResponse, NamedTempFile), ClientError> {
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
     loop {
         let mut incoming = Incoming { file: new_file(folder)?, begun: None };
@@ -343,7 +343,7 @@ async fn slice(
     folder: &Path,
     ranks: &RankList,
     end: Deadline,
-) -> Result<(PlanReply, NamedTempFile), ClientError> {
+) -> Result<(PlanResponse, NamedTempFile), ClientError> {
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
     let mut reply = loop {
         let error = match client.plan_metadata(request.clone(), end.remaining()).await {
@@ -363,7 +363,7 @@ async fn slice(
         ranks: ranks.ranks().to_vec(),
         // The ranks of this node, on its devices and no others.
         placement: request.placement.clone(),
-        ..file_name(&plan.id, artifact)
+        ..file_name(&plan.name, artifact)
     };
     let mut file = new_file(folder)?;
     let mut write = |data: &[u8]| file.write_all(data);
@@ -376,7 +376,7 @@ fn new_file(folder: &Path) -> Result<NamedTempFile, ClientError> {
 }
 
 /// What the manifest says of a plan; its path is the name of its file yet.
-fn entry(item: &Item, reply: &PlanReply) -> Result<PlanEntry, ClientError> {
+fn entry(item: &Item, reply: &PlanResponse) -> Result<PlanEntry, ClientError> {
     let plan = reply.plan.as_ref().ok_or(INCOMPLETE)?;
     let [artifact] = plan.artifacts.as_slice() else { return Err(INCOMPLETE) };
     let valid = plan.valid_for.as_ref().ok_or(INCOMPLETE)?;
@@ -386,7 +386,7 @@ fn entry(item: &Item, reply: &PlanReply) -> Result<PlanEntry, ClientError> {
     Ok(PlanEntry {
         collective: item.kind.name().to_owned(),
         root: plan.collective.as_ref().and_then(|collective| collective.root),
-        plan: plan.id.clone(),
+        plan: plan.name.clone(),
         format: item.format.name().to_owned(),
         path: bundle::plan_file_name(item.position, item.kind.name(), &digest, ending).ok_or(INCOMPLETE)?,
         bytes: artifact.size_bytes,
@@ -407,18 +407,22 @@ fn entry(item: &Item, reply: &PlanReply) -> Result<PlanEntry, ClientError> {
 struct Incoming {
     file: NamedTempFile,
     /// The plan, and what there is of its file.
-    begun: Option<(PlanReply, PartialFile)>,
+    begun: Option<(PlanResponse, PartialFile)>,
 }
 
 impl Incoming {
     /// Fetches the rest of a file that broke off. None: nothing had come, or the server has not got it any more.
-    async fn complete(self, client: &Client, end: Deadline) -> Result<Option<(PlanReply, NamedTempFile)>, ClientError> {
+    async fn complete(
+        self,
+        client: &Client,
+        end: Deadline,
+    ) -> Result<Option<(PlanResponse, NamedTempFile)>, ClientError> {
         let Self { mut file, begun: Some((reply, there)) } = self else { return Ok(None) };
         let plan = reply.plan.as_ref().filter(|_| there.offset() > 0);
         let Some((plan, artifact)) = plan.and_then(|plan| Some((plan, plan.artifacts.first()?))) else {
             return Ok(None);
         };
-        let name = file_name(&plan.id, artifact);
+        let name = file_name(&plan.name, artifact);
         let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
         let mut write = |data: &[u8]| file.write_all(data);
         match client.resume_download(&name, there, end.remaining(), &mut retries, &mut write).await {
@@ -432,7 +436,7 @@ impl Incoming {
 }
 
 impl PlanReceiver for Incoming {
-    fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, reply: &PlanResponse) -> std::io::Result<()> {
         let artifacts = reply.plan.as_ref().map(|plan| plan.artifacts.as_slice()).unwrap_or_default();
         let [artifact] = artifacts else {
             return Err(std::io::Error::other("one file was asked for, the server announces another number"));

@@ -56,7 +56,7 @@ async fn held(client: &Client, request: &AcquireLeaseRequest, end: Deadline) -> 
             };
         // A server repeats its first answer for a day, and the lease in it may have ended: jobs that are put back into
         // the queue start again under their id.
-        let renewal = RenewLeaseRequest { name: lease.name, ttl: request.ttl };
+        let renewal = RenewLeaseRequest { name: lease.name, ttl: request.ttl, ..RenewLeaseRequest::default() };
         match client.renew_lease(renewal, end.remaining()).await {
             Err(error) if is_for(&error, "LEASE_UNKNOWN") => {}
             renewed => return renewed,

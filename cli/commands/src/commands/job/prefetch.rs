@@ -64,7 +64,7 @@ async fn prefetch(args: PrefetchArgs, end: Deadline) -> Result<(), Failure> {
         let client = connection.shared();
         // One id for all tries: whatever becomes of an answer, there is one job.
         let request = PlanRequest { request_id: RequestId::random().to_string(), ..request.clone() };
-        let taken = retries.run(end.remaining(), async |left| client.prefetch(request.clone(), left).await).await;
+        let taken = retries.run(end.remaining(), async |left| client.prefetch_plan(request.clone(), left).await).await;
         match taken {
             Ok(operation) => say(&format!("{}: {}", kind.name(), operation.name)),
             Err(error) => {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_proto::v1::replan_event::Event;
-use canopy_proto::v1::{PlanSuperseded, ReplanEvent, WatchReplansRequest};
+use canopy_proto::v1::{PlanSuperseded, ReplanEvent, WatchLeasesRequest};
 use serde::Serialize;
 
 use crate::clock::Deadline;
@@ -110,7 +110,7 @@ struct Line {
 /// Follows events; where the server ends or the connection breaks, goes on after the last one that was seen.
 pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
     let folder = args.out.as_deref().map(Folder::open).transpose()?;
-    let request = WatchReplansRequest {
+    let request = WatchLeasesRequest {
         resume_token: args.resume.clone(),
         lease: args.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
         job: args.job.clone().unwrap_or_default(),
@@ -137,7 +137,7 @@ struct Watch<'a> {
     args: &'a WatchArgs,
     folder: Option<Folder>,
     /// Asks for what comes after the last event that was seen.
-    request: WatchReplansRequest,
+    request: WatchLeasesRequest,
     seen: u64,
     is_told: bool,
 }
@@ -146,13 +146,14 @@ impl Watch<'_> {
     /// Shows events until there were as many as are wanted.
     async fn follow(&mut self, session: &mut Session) -> Result<(), CallError> {
         let client = session.connection().shared().clone();
-        let mut events = client.watch_replans(self.request.clone(), SILENCE_MAX).await?;
+        let mut events = client.watch_leases(self.request.clone(), SILENCE_MAX).await?;
         if !std::mem::replace(&mut self.is_told, true) && !self.args.is_past {
             say("watching leases");
         }
         loop {
             let event = events.next().await?;
             let token = event.resume_token.clone();
+            let is_idle = matches!(event.event, Some(Event::Idle(_)));
             let mut line = line(event);
             if let (Some(line), Some(folder)) = (&mut line, &self.folder) {
                 // Where it fails, the event comes again when the watch goes on after the one before it.
@@ -164,7 +165,7 @@ impl Watch<'_> {
             session.forget_failures();
             self.request.resume_token = token;
             // Nothing was to be said: all that there is was.
-            if self.args.is_past && line.is_none() {
+            if self.args.is_past && is_idle {
                 return Ok(());
             }
             if let Some(line) = line {
@@ -179,7 +180,7 @@ impl Watch<'_> {
 }
 
 /// Says where a watch goes on that ended with a failure.
-fn beginning_after(failure: Failure, request: &WatchReplansRequest) -> Failure {
+fn beginning_after(failure: Failure, request: &WatchLeasesRequest) -> Failure {
     match request.resume_token.as_str() {
         "" => failure,
         token => failure.help(format!("continue with `--resume {token}`")),
@@ -240,6 +241,6 @@ fn line(event: ReplanEvent) -> Option<Line> {
             Some(Line { event: "lost", old_plan: lost.old_plan, error, ..bare })
         }
         Event::Expired(_) => Some(Line { event: "expired", ..bare }),
-        Event::Idle(_) => None,
+        Event::Idle(_) | Event::Started(_) => None,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_client::{ArchiveReceiver, ClientError, RequestId};
-use canopy_proto::v1::{ArchiveContents, ArchiveEnd, ImportPlansReply, SkippedPlan};
+use canopy_proto::v1::{ArchiveContents, ArchiveEnd, ImportPlansResponse, SkippedPlan};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -254,8 +254,8 @@ pub(super) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let reply = imported.await?;
     drop(progress);
     let contents = Contents::of(reply.contents);
-    let ImportPlansReply { plans_added, topologies_added, plans_kept, plans_skipped, .. } = reply;
-    let skipped = reply.skipped.into_iter().map(|SkippedPlan { id, reason }| Skipped { id, reason });
+    let ImportPlansResponse { plans_added, topologies_added, plans_kept, plans_skipped, .. } = reply;
+    let skipped = reply.skipped.into_iter().map(|SkippedPlan { name: id, reason }| Skipped { id, reason });
     if transfer.json {
         let skipped = skipped.collect();
         return print_json(

@@ -1,6 +1,6 @@
 //! `canopy server config`: the settings of a server that are in effect.
 
-use canopy_proto::v1::{ConfigReply, GetConfigRequest};
+use canopy_proto::v1::{GetConfigRequest, GetConfigResponse};
 use serde::Serialize;
 
 use super::{CommonArgs, ask};
@@ -36,7 +36,7 @@ struct Configured {
 pub(crate) async fn run(args: ConfigArgs) -> Result<(), Failure> {
     args.common.server.require_server().await?;
     let reply = ask(&args.common, async |client, left| client.get_config(GetConfigRequest {}, left).await).await?;
-    let ConfigReply { toml, log_filter, pending, pending_error } = reply;
+    let GetConfigResponse { toml, log_filter, pending, pending_error } = reply;
     if args.common.json {
         return print_json("config", &Configured { toml, log_filter, pending, pending_error });
     }

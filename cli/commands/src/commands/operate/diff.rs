@@ -62,12 +62,12 @@ pub(super) async fn run(args: &DiffArgs) -> Result<(), Failure> {
     let differences = differences(&a, &b);
     let same = differences.is_empty();
     if args.common.json {
-        return print_json("plans diff", &Compared { a: a.id, b: b.id, same, differences });
+        return print_json("plans diff", &Compared { a: a.name, b: b.name, same, differences });
     }
     if same {
         return print("no differences");
     }
-    let mut table = Table::new(&["FIELD", &a.id, &b.id]);
+    let mut table = Table::new(&["FIELD", &a.name, &b.name]);
     differences.into_iter().for_each(|difference| table.row([difference.field, difference.a, difference.b]));
     print(&table.text())
 }
@@ -177,8 +177,9 @@ mod tests {
         let file =
             |sha256: &str| Artifact { format: 1, size_bytes: 5, sha256: sha256.to_owned(), ..Artifact::default() };
         let quality = |achieved: &str| Some(Quality { achieved: achieved.to_owned(), ..Quality::default() });
-        let a = Plan { id: "plans/a".to_owned(), quality: quality("3"), artifacts: vec![file("x")], ..Plan::default() };
-        let b = Plan { id: "plans/b".to_owned(), quality: quality("4"), ..Plan::default() };
+        let a =
+            Plan { name: "plans/a".to_owned(), quality: quality("3"), artifacts: vec![file("x")], ..Plan::default() };
+        let b = Plan { name: "plans/b".to_owned(), quality: quality("4"), ..Plan::default() };
         let difference = |field: &str, a: &str, b: &str| {
             let [field, a, b] = [field, a, b].map(str::to_owned);
             Difference { field, a, b }

@@ -35,7 +35,7 @@ pub(crate) async fn run(args: DrainArgs) -> Result<(), Failure> {
             Ok(reply) => Ok(Some(reply)),
             // It is about to end already, perhaps on our own word that came through before the connection broke.
             Err(ClientError::Refused(refusal)) if refusal.reason.as_deref() == Some("DRAINING") => {
-                Ok(Some(canopy_proto::v1::DrainReply::default()))
+                Ok(Some(canopy_proto::v1::DrainResponse::default()))
             }
             Err(error) => Err(error),
         }

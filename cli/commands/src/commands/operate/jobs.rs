@@ -106,7 +106,7 @@ impl Row {
         let progress = metadata.progress.clone().unwrap_or_default();
         let (mut plan, mut reason, mut message) = (None, None, None);
         match operation.result {
-            Some(Ended::Response(reply)) => plan = reply.plan.map(|plan| plan.id),
+            Some(Ended::Response(reply)) => plan = reply.plan.map(|plan| plan.name),
             Some(Ended::Error(error)) => (reason, message) = (Some(error.reason), Some(error.message)),
             None => {}
         }
@@ -153,7 +153,8 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     args.common.server.require_server().await?;
     let (operations, ()) = ask(&args.common, async |client, left| {
         pages(args.limit, async |page_size, page_token| {
-            let request = ListOperationsRequest { page_size, page_token, filter: args.filter.clone() };
+            let request =
+                ListOperationsRequest { page_size, page_token, filter: args.filter.clone(), order_by: String::new() };
             let page = client.list_operations(request, left).await?;
             Ok((page.operations, page.next_page_token, ()))
         })

@@ -43,7 +43,7 @@ pub(crate) async fn run(args: LogFilterArgs) -> Result<(), Failure> {
     args.common.server.require_server().await?;
     let lasts = args.lasts.map(prost_types::Duration::try_from).transpose();
     let lasts = lasts.map_err(|_| Failure::input("--for is too long").help("leave it out, or use some days"))?;
-    let request = SetLogFilterRequest { filter: args.filter.clone(), lasts };
+    let request = SetLogFilterRequest { filter: args.filter.clone(), lasts, ..SetLogFilterRequest::default() };
     let reply = ask(&args.common, async |client, left| client.set_log_filter(request.clone(), left).await).await?;
     let (filter, before) = (args.filter, reply.before);
     if args.common.json {

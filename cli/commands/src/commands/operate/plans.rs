@@ -2,7 +2,7 @@
 
 use canopy_client::RequestId;
 use canopy_proto::v1::{
-    EvictPlansReply, EvictPlansRequest, ForgetRefusalsRequest, ListPlansRequest, PinPlanRequest, PlanSummary,
+    EvictPlansRequest, EvictPlansResponse, ForgetRefusalsRequest, ListPlansRequest, PinPlanRequest, PlanSummary,
     UnpinPlanRequest,
 };
 use clap::Subcommand;
@@ -141,7 +141,7 @@ impl Row {
             formats: plan.formats().map(format_name).collect(),
             network: plan.network,
             without: plan.without,
-            plan: plan.id,
+            plan: plan.name,
             content_key: plan.content_key,
             algorithm: plan.algorithm,
             topology_hash: plan.topology_hash,
@@ -234,7 +234,7 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
         validate_only: args.dry_run,
         request_id: RequestId::random().to_string(),
     };
-    let EvictPlansReply { evicted, freed_bytes, pinned } =
+    let EvictPlansResponse { evicted, freed_bytes, pinned } =
         ask(&args.common, async |client, left| client.evict_plans(request.clone(), left).await).await?;
     if args.common.json {
         let dry_run = args.dry_run;

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: ReloadArgs) -> Result<(), Failure> {
         if connection.is_own() {
             return Ok(None);
         }
-        connection.shared().reload_config(ReloadConfigRequest {}, left).await.map(Some)
+        connection.shared().reload_config(ReloadConfigRequest::default(), left).await.map(Some)
     });
     let Some(reply) = reply.await? else {
         return Err(Failure::input("no server runs on the data folder; there is nothing to reload")

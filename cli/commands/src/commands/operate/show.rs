@@ -291,7 +291,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
     let collective = plan.collective.ok_or_else(|| missing("the collective"))?;
     let facts = told.artifacts.iter().map(|facts| facts.msccl.clone()).chain(std::iter::repeat(None));
     Ok(Shown {
-        plan: plan.id,
+        plan: plan.name,
         content_key: plan.content_key,
         collective: collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
         root: collective.root,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use canopy_client::{ClientError, ErrorClass};
 use canopy_plan::Format;
-use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
+use canopy_proto::v1::{self, BundleCommunicator, PlanBundleRequest, PlanBundleResponse, Ratio};
 use canopy_schedule::CollectiveKind;
 
 use super::folder::{self, Fetch, Files, NewFolder};
@@ -72,7 +72,7 @@ pub(super) async fn run(
     let folder = NewFolder::prepare(output)?;
     let in_words = |error| in_users_words(error, &common.topology);
     let format = (common.file.profile != Some(RuntimeProfile::Nccl)).then(|| common.file.format().name());
-    let write = async |files: Files<'_>, reply: &PlanBundleReply| write(files, reply, format, folder).await;
+    let write = async |files: Files<'_>, reply: &PlanBundleResponse| write(files, reply, format, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     reply.warnings.iter().for_each(say_warning);
     manifest.items.iter().for_each(say_item);
@@ -146,7 +146,7 @@ fn bundle_request(
 /// Fetches the files, compares them with what was said of them, and puts the folder into place.
 async fn write(
     files: Files<'_>,
-    reply: &PlanBundleReply,
+    reply: &PlanBundleResponse,
     format: Option<&'static str>,
     folder: NewFolder,
 ) -> Result<Manifest, Failure> {

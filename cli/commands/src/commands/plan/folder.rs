@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
-use canopy_proto::v1::{self, PlanBundleReply, PlanBundleRequest, Progress};
+use canopy_proto::v1::{self, PlanBundleRequest, PlanBundleResponse, Progress};
 use canopy_service::bundle::{Bundled, Contents};
 use serde::Serialize;
 use tempfile::TempDir;
@@ -120,8 +120,8 @@ pub(super) async fn made<T>(
     common: &Common,
     request: &PlanBundleRequest,
     in_users_words: impl FnOnce(ClientError) -> ClientError,
-    write: impl AsyncFnOnce(Files<'_>, &PlanBundleReply) -> Result<T, Failure>,
-) -> Result<(PlanBundleReply, T), Failure> {
+    write: impl AsyncFnOnce(Files<'_>, &PlanBundleResponse) -> Result<T, Failure>,
+) -> Result<(PlanBundleResponse, T), Failure> {
     if let Some(folder) = common.server.folder()? {
         let line = ProgressLine::start();
         let said = &mut |progress: &Progress| line.progress(progress);

@@ -206,7 +206,7 @@ async fn write(connection: &Connection, planned: &PlannedGroups, folder: &NewFol
         let mut described = Group::of(group, plan)?;
         for artifact in &plan.artifacts {
             let path = format!("{}.{}", group.name, super::joint::ending(artifact.format()));
-            fetch.file(&path, &plan.id, artifact).await?;
+            fetch.file(&path, &plan.name, artifact).await?;
             described.files.push(FileSummary::of_artifact(artifact, Path::new(&path)));
         }
         groups.push(described);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use canopy_client::ClientError;
 use canopy_plan::Format;
-use canopy_proto::v1::{self, JointCollective, PlanBundleReply, PlanBundleRequest};
+use canopy_proto::v1::{self, JointCollective, PlanBundleRequest, PlanBundleResponse};
 use canopy_topology::Ratio;
 use canopy_wire::format_of_wire;
 
@@ -101,7 +101,7 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
     let request = joint_request(&common, joint)?;
     let folder = NewFolder::prepare(output)?;
     let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
-    let write = async |files: Files<'_>, reply: &PlanBundleReply| write(files, reply, folder).await;
+    let write = async |files: Files<'_>, reply: &PlanBundleResponse| write(files, reply, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     worth_saying(&reply.warnings, common.file.format() != Format::Json).for_each(say_warning);
     let items = reply.joint.iter().flat_map(|joint| &joint.items);
@@ -131,7 +131,7 @@ fn joint_request(common: &Common, joint: JointArgs) -> Result<PlanBundleRequest,
 }
 
 /// Fetches the files and puts the folder into place.
-async fn write(files: Files<'_>, reply: &PlanBundleReply, folder: NewFolder) -> Result<Manifest, Failure> {
+async fn write(files: Files<'_>, reply: &PlanBundleResponse, folder: NewFolder) -> Result<Manifest, Failure> {
     let missing = || request::missing("the plans in common");
     let joint = reply.joint.as_ref().ok_or_else(missing)?;
     let mut manifest = Manifest::of(joint)?;
@@ -140,7 +140,7 @@ async fn write(files: Files<'_>, reply: &PlanBundleReply, folder: NewFolder) -> 
         let plan = item.plan.as_ref().ok_or_else(missing)?;
         for artifact in &plan.artifacts {
             let path = format!("{}.{}", item.name, ending(artifact.format()));
-            fetch.file(&path, &plan.id, artifact).await?;
+            fetch.file(&path, &plan.name, artifact).await?;
             described.files.push(FileSummary::of_artifact(artifact, Path::new(&path)));
         }
     }

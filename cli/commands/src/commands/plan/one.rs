@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use canopy_client::ClientError;
-use canopy_proto::v1::{self, PlanReply, PlanRequest};
+use canopy_proto::v1::{self, PlanRequest, PlanResponse};
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
 
@@ -91,7 +91,7 @@ async fn by_server(
     request: &PlanRequest,
     output: Option<&Path>,
     receiver: &mut Receiver,
-) -> Result<(PlanReply, Session), Failure> {
+) -> Result<(PlanResponse, Session), Failure> {
     let mut session = Session::open(&common.server).await?;
     // Opening a store does not count: the first server gets all the time there is, further ones what it left.
     let end = Deadline::after(common.deadline);

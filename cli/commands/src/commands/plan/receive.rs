@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use canopy_client::PlanReceiver;
-use canopy_proto::v1::{Accepted, PlanReply, Progress};
+use canopy_proto::v1::{Accepted, PlanResponse, Progress};
 
 use crate::exit::Failure;
 use crate::progress::ProgressLine;
@@ -41,7 +41,7 @@ impl PlanReceiver for Receiver {
         self.progress.progress(progress);
     }
 
-    fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, reply: &PlanResponse) -> std::io::Result<()> {
         let artifacts = reply.plan.as_ref().map(|plan| plan.artifacts.as_slice()).unwrap_or_default();
         self.bytes_total = artifacts.iter().fold(0, |sum, artifact| artifact.size_bytes.saturating_add(sum));
         match artifacts {

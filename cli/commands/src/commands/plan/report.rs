@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_proto::v1::{OutputFormat, Plan, PlanReply, Timings, Warning};
+use canopy_proto::v1::{OutputFormat, Plan, PlanResponse, Timings, Warning};
 use canopy_topology::Rate;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ use crate::time_proof::TimeProofSummary;
 /// A plan that is there, and its file in place.
 #[derive(Debug)]
 pub(super) struct Outcome<'a> {
-    pub(super) reply: &'a PlanReply,
+    pub(super) reply: &'a PlanResponse,
     pub(super) output: Option<&'a Path>,
     /// The format of the file, where it is worth saying.
     pub(super) format: Option<&'static str>,
@@ -148,7 +148,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
     let collective = plan.collective.as_ref().ok_or_else(|| missing("the collective"))?;
     let faults = outcome.reply.puncture.iter().flat_map(|puncture| &puncture.faults);
     Ok(Planned {
-        plan: plan.id.clone(),
+        plan: plan.name.clone(),
         cache: stated(outcome.reply.cache().as_str_name(), "CACHE_OUTCOME")
             .ok_or_else(|| missing("what the cache had to do with it"))?,
         topology: plan.topology.as_ref().and_then(TopologySummary::of_server).ok_or_else(|| missing("the topology"))?,

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use canopy_client::{ClientError, ErrorClass, PlanReceiver};
-use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Progress};
+use canopy_proto::v1::{self, Accepted, PlanRequest, PlanResponse, Progress};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 
@@ -93,7 +93,7 @@ impl PlanReceiver for Receiver {
         self.progress.progress(progress);
     }
 
-    fn plan(&mut self, _: &PlanReply) -> std::io::Result<()> {
+    fn plan(&mut self, _: &PlanResponse) -> std::io::Result<()> {
         Ok(())
     }
 

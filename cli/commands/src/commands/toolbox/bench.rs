@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use canopy_client::{Client, FileName, RequestId};
 use canopy_plan::Profile;
-use canopy_proto::v1::{self, PlanReply, PlanRequest};
+use canopy_proto::v1::{self, PlanRequest, PlanResponse};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -85,11 +85,11 @@ pub(crate) struct BenchArgs {
 /// Kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// LookupPlan: from the cache, without files
+    /// LookUpPlan: from the cache, without files
     Lookup,
     /// Plan: made if need be, with files of at most 64 KiB
     Plan,
-    /// FetchArtifact: the whole file, checked
+    /// FetchPlanFile: the whole file, checked
     Content,
 }
 
@@ -255,10 +255,10 @@ fn variants(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanReques
 }
 
 /// The one file of the plan, and its size.
-fn file(reply: &PlanReply) -> Result<(FileName, u64), Failure> {
+fn file(reply: &PlanResponse) -> Result<(FileName, u64), Failure> {
     let plan = reply.plan.as_ref().ok_or_else(|| request::missing("the plan"))?;
     let artifact = plan.artifacts.first().ok_or_else(|| Failure::fault("the server's plan has no file"))?;
-    Ok((file_name(&plan.id, artifact), artifact.size_bytes))
+    Ok((file_name(&plan.name, artifact), artifact.size_bytes))
 }
 
 fn measurement(kind: Kind, measured: &Measured) -> Measurement {

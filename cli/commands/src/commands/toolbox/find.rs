@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use canopy_client::ErrorClass;
-use canopy_proto::v1::{FindReply, FindRequest};
+use canopy_proto::v1::{FindNetworksRequest, FindNetworksResponse};
 use canopy_topology::Capacity;
 
 use self::model::{Costs, Model, Network, Workload};
@@ -68,8 +68,9 @@ pub(crate) async fn run(args: FindArgs) -> Result<(), Failure> {
     let costs = Costs::new(args.alpha, args.launch, args.node_bw, args.reduce_rate)?;
     let model = Model::new(args.nodes, args.degree, costs);
     let FindArgs { nodes, degree, bidirectional, .. } = args;
-    let request = FindRequest { nodes, degree, bidirectional };
-    let reply: FindReply = ask(&args.common, async |client, left| client.find(request, left).await).await?;
+    let request = FindNetworksRequest { nodes, degree, bidirectional };
+    let reply: FindNetworksResponse =
+        ask(&args.common, async |client, left| client.find_networks(request, left).await).await?;
     if reply.topologies.is_empty() {
         let links = if bidirectional { " with links both ways" } else { "" };
         return Err(Failure::new(

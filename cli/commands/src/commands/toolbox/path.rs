@@ -1,6 +1,6 @@
 //! `canopy tools path`: one message on several paths at once.
 
-use canopy_proto::v1::{PathForwarding, PathsReply, PathsRequest};
+use canopy_proto::v1::{FindPathsRequest, FindPathsResponse, PathForwarding};
 use canopy_topology::Ratio;
 use serde::Serialize;
 
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: PathArgs) -> Result<(), Failure> {
         ForwardingName::Whole => PathForwarding::Whole,
         ForwardingName::Through => PathForwarding::Through,
     };
-    let request = PathsRequest {
+    let request = FindPathsRequest {
         topology: Some(topology),
         source_rank: args.source,
         target_rank: args.target,
@@ -68,7 +68,8 @@ pub(crate) async fn run(args: PathArgs) -> Result<(), Failure> {
         paths_max: args.paths.unwrap_or_default(),
         forwarding: forwarding.into(),
     };
-    let reply: PathsReply = ask(&args.common, async |client, left| client.paths(request.clone(), left).await).await?;
+    let reply: FindPathsResponse =
+        ask(&args.common, async |client, left| client.find_paths(request.clone(), left).await).await?;
     worth_saying(&reply.warnings, false).for_each(say_warning);
     if args.common.json { print_json("path", &Found::new(&args, reply)) } else { print(&readable(&args, &reply)?) }
 }
@@ -105,7 +106,7 @@ struct Row {
 }
 
 impl Found {
-    fn new(args: &PathArgs, reply: PathsReply) -> Self {
+    fn new(args: &PathArgs, reply: FindPathsResponse) -> Self {
         let rows = reply.paths.into_iter().map(|path| Row {
             nodes: path.nodes,
             bytes: path.size_bytes,
@@ -141,7 +142,7 @@ fn microseconds(text: &str) -> Result<String, Failure> {
 }
 
 /// Paths, and what is gained by them.
-fn readable(args: &PathArgs, reply: &PathsReply) -> Result<String, Failure> {
+fn readable(args: &PathArgs, reply: &FindPathsResponse) -> Result<String, Failure> {
     let paths = count(reply.paths.len(), "path");
     let mut lines = vec![
         format!("{} from rank {} to rank {}", in_words(args.size), args.source, args.target),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_client::{ClientError, RequestId};
 use canopy_proto::v1::{
-    self, CheckTopologyReply, CheckTopologyRequest, DeleteTopologyRequest, DocumentFormat, GetTopologyRequest,
+    self, CheckTopologyRequest, CheckTopologyResponse, DeleteTopologyRequest, DocumentFormat, GetTopologyRequest,
     ListTopologiesRequest, PutTopologyRequest, StoredTopology, TopologySource,
 };
 use canopy_wire::sha256_hex;
@@ -147,8 +147,8 @@ struct Row {
 impl Row {
     fn of(stored: StoredTopology) -> Self {
         Self {
-            id: stored.id,
-            name: Some(stored.name).filter(|name| !name.is_empty()),
+            id: stored.name,
+            name: Some(stored.display_name).filter(|name| !name.is_empty()),
             topology: TopologySummary::said(&stored.summary.unwrap_or_default()),
             bytes: stored.size_bytes,
             created_at: stored.create_time.map(|time| time.to_string()),
@@ -295,7 +295,7 @@ async fn check(args: &TopologyArgs) -> Result<(), Failure> {
     }
 }
 
-fn checked(reply: CheckTopologyReply) -> Checked {
+fn checked(reply: CheckTopologyResponse) -> Checked {
     let warnings = reply.warnings.into_iter().map(|warning| warning.text).collect();
     let report = ReportSummary { understood: reply.understood, assumed: reply.assumed, left_out: reply.left_out };
     let kind = reply.kind;
@@ -311,8 +311,8 @@ fn checked(reply: CheckTopologyReply) -> Checked {
         to: End { rank: pair.to_rank, node: pair.to_node },
     });
     let found = Found {
-        id: reply.id,
-        name: Some(reply.name).filter(|name| !name.is_empty()),
+        id: reply.name,
+        name: Some(reply.display_name).filter(|name| !name.is_empty()),
         topology: TopologySummary::said(&reply.summary.unwrap_or_default()),
         family: Some(reply.family).filter(|family| !family.is_empty()),
         wiring: Wiring::new(unbalanced, unreachable),

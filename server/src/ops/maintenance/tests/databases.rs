@@ -60,7 +60,7 @@ fn in_database(address: &str) -> Contents {
 /// A plan with a file of so many bytes.
 fn large_plan(key: &PlanKey, size: usize) -> StoredPlan {
     let mut stored = plan(key);
-    stored.plan.id = key.plan_id();
+    stored.plan.name = key.plan_id();
     stored.plan.artifacts.resize_with(1, Default::default);
     let file = &mut stored.plan.artifacts[0];
     (file.size_bytes, file.content) = (size as u64, Some(vec![7; size].into()));

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use bytes::Bytes;
-use canopy_proto::v1::export_plans_event::Event;
-use canopy_proto::v1::{ArchiveContents, ArchiveEnd, ArchivePiece, ExportPlansEvent};
+use canopy_proto::v1::archive_event::Event;
+use canopy_proto::v1::{ArchiveContents, ArchiveEnd, ArchiveEvent, ArchivePiece};
 use canopy_wire::sha256_hex;
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
@@ -18,7 +18,7 @@ use crate::rpc::shared::deliver::{PIECE_BYTES, STALL_MAX};
 /// long time, or has gone, is an error. Only for threads on which the runtime lets one block.
 #[derive(Debug)]
 pub(super) struct PieceWriter {
-    sender: mpsc::Sender<Result<ExportPlansEvent, Status>>,
+    sender: mpsc::Sender<Result<ArchiveEvent, Status>>,
     buffer: Vec<u8>,
     /// Bytes that were sent.
     offset: u64,
@@ -26,7 +26,7 @@ pub(super) struct PieceWriter {
 }
 
 impl PieceWriter {
-    pub(super) fn new(sender: mpsc::Sender<Result<ExportPlansEvent, Status>>) -> Self {
+    pub(super) fn new(sender: mpsc::Sender<Result<ArchiveEvent, Status>>) -> Self {
         Self { sender, buffer: Vec::with_capacity(PIECE_BYTES), offset: 0, digest: Sha256::new() }
     }
 
@@ -63,7 +63,7 @@ impl PieceWriter {
     }
 
     fn send(&self, event: Result<Event, Status>) -> io::Result<()> {
-        let event = event.map(|event| ExportPlansEvent { event: Some(event) });
+        let event = event.map(|event| ArchiveEvent { event: Some(event) });
         let sent = Handle::current().block_on(async { time::timeout(STALL_MAX, self.sender.send(event)).await });
         match sent {
             Ok(Ok(())) => Ok(()),

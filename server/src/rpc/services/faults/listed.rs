@@ -2,7 +2,7 @@
 
 use canopy_faults::{Record, Severity};
 use canopy_proto::v1;
-use canopy_proto::v1::{FaultScope, FaultState, KnownFault, ListFaultsReply, ListFaultsRequest};
+use canopy_proto::v1::{FaultScope, FaultState, KnownFault, ListFaultsRequest, ListFaultsResponse};
 use canopy_wire as wire;
 use canopy_wire::timestamp;
 
@@ -40,7 +40,7 @@ pub(super) fn list(
     replanner: &Replanner,
     viewer: &Viewer,
     request: &ListFaultsRequest,
-) -> Result<ListFaultsReply, CallFailure> {
+) -> Result<ListFaultsResponse, CallFailure> {
     let ListFaultsRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
     let audience = audience(viewer);
@@ -55,7 +55,7 @@ pub(super) fn list(
         listing.show(fault, id);
     });
     let page = listing.finish();
-    Ok(ListFaultsReply { faults: page.items, next_page_token: page.next_page_token, total_size: page.total })
+    Ok(ListFaultsResponse { faults: page.items, next_page_token: page.next_page_token, total_size: page.total })
 }
 
 fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFault {

@@ -66,7 +66,7 @@ impl LeasesService {
         let failed = |failure| CallFailure::AroundFaults { failure, faults: canopy_wire::in_words(&count.losses) };
         let First { delivery, is_provisional } = found.map_err(failed)?;
         let survivors = delivery.puncture.as_ref().map(|puncture| puncture.survivor_numbers()).unwrap_or_default();
-        Ok(ValidPlan::around(&count.losses, delivery.plan.plan.id.clone(), &survivors, ranks, is_provisional))
+        Ok(ValidPlan::around(&count.losses, delivery.plan.plan.name.clone(), &survivors, ranks, is_provisional))
     }
 
     /// Has a plan made, and takes one that needs no search if that is there much sooner.

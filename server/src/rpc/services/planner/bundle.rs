@@ -25,7 +25,7 @@ const METHOD: &str = "PlanBundle";
 pub(super) async fn plan_bundle(
     service: &PlannerService,
     request: Request<v1::PlanBundleRequest>,
-) -> Result<v1::PlanBundleReply, Status> {
+) -> Result<v1::PlanBundleResponse, Status> {
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
     let session = Session::begun(service, headers, arrived);
@@ -83,7 +83,7 @@ impl PlanMaker for Session {
         Ok((request, self.applied.get_or_init(|| applied).warnings().collect()))
     }
 
-    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, Failure> {
+    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanResponse, Failure> {
         self.plan_or_status(request, limit).await.map_err(Failure::Refused)
     }
 

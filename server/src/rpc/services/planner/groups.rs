@@ -26,12 +26,12 @@ pub(super) use self::follow::follow_groups;
 use self::solve::{Network, Solved};
 use super::PlannerService;
 use super::session::Session;
-use super::stream::{Ended, Outgoing, stream};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::computing::Seat;
 use crate::rpc::shared::call_pool;
 use crate::rpc::shared::events::EventStream;
+use crate::rpc::shared::outgoing::{Ended, Outgoing, stream};
 use crate::rpc::shared::status::{call_status, in_group};
 
 /// The name of the method.

@@ -6,13 +6,12 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 use tonic::{Extensions, Status};
 
-use super::STREAM_BUFFER;
-use super::stream::{Ended, Outgoing, conclude};
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, MovingFailure, PlanFailure};
 use crate::net::peer::{Full, Host, Peer, Places};
 use crate::rpc::shared::call_pool;
-use crate::rpc::shared::events::EventStream;
+use crate::rpc::shared::events::{EventStream, STREAM_BUFFER};
+use crate::rpc::shared::outgoing::{Ended, Outgoing, conclude};
 use crate::rpc::shared::status::{call_status, to_status};
 use crate::tasks;
 

@@ -23,10 +23,10 @@ use self::inbox::{Inbox, Next};
 use self::planning::Planning;
 use super::PlannerService;
 use super::lasting::lasting;
-use super::stream::{Ended, Outgoing};
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::rpc::shared::events::EventStream;
+use crate::rpc::shared::outgoing::{Ended, Outgoing};
 use crate::rpc::shared::parts::Parts;
 use crate::tasks;
 

@@ -44,7 +44,7 @@ impl Session {
         &self,
         request: v1::PlanRequest,
         limit: Duration,
-    ) -> Result<v1::PlanReply, Status> {
+    ) -> Result<v1::PlanResponse, Status> {
         let mut request = Request::new(request);
         *request.metadata_mut() = self.headers.clone();
         request.set_timeout(limit.max(SEARCH_MIN));

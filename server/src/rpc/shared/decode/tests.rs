@@ -193,14 +193,14 @@ fn priority_and_detachment_follow_the_method_where_they_are_unset() {
     };
     let is = |priority, detached| Ok(Terms { priority, detached, worker: Worker::Planner });
     assert_eq!(terms(Method::Plan, v1::Priority::Unspecified, false), is(Priority::Interactive, false));
-    assert_eq!(terms(Method::PlanStream, v1::Priority::Repair, true), is(Priority::Repair, true));
-    assert_eq!(terms(Method::Prefetch, v1::Priority::Unspecified, false), is(Priority::Prefetch, true));
-    assert_eq!(terms(Method::Prefetch, v1::Priority::JobStart, false), is(Priority::JobStart, true));
-    assert!(terms(Method::LookupPlan, v1::Priority::Unspecified, false).is_ok());
+    assert_eq!(terms(Method::StreamPlan, v1::Priority::Repair, true), is(Priority::Repair, true));
+    assert_eq!(terms(Method::PrefetchPlan, v1::Priority::Unspecified, false), is(Priority::Prefetch, true));
+    assert_eq!(terms(Method::PrefetchPlan, v1::Priority::JobStart, false), is(Priority::JobStart, true));
+    assert!(terms(Method::LookUpPlan, v1::Priority::Unspecified, false).is_ok());
     for (priority, detached, field) in
         [(v1::Priority::Repair, false, "priority"), (v1::Priority::Unspecified, true, "detached")]
     {
-        assert_eq!(terms(Method::LookupPlan, priority, detached).unwrap_err().field(), field);
+        assert_eq!(terms(Method::LookUpPlan, priority, detached).unwrap_err().field(), field);
     }
     let unknown = decode(v1::PlanRequest { priority: 9, ..request() }, Method::Plan).err().unwrap();
     assert_eq!(unknown.field(), "priority");
@@ -213,6 +213,6 @@ fn what_to_do_on_a_miss_is_read_and_refused_where_nothing_is_missed() {
         let request = v1::PlanRequest { quality, ..request() };
         let decoded = decode(request.clone(), Method::Plan).ok().unwrap();
         assert_eq!(decoded.quality, Quality { minimum_optimality: None, on_miss: expected });
-        assert_eq!(decode(request, Method::Prefetch).is_ok(), expected == OnMiss::Fail);
+        assert_eq!(decode(request, Method::PrefetchPlan).is_ok(), expected == OnMiss::Fail);
     }
 }

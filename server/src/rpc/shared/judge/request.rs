@@ -57,7 +57,7 @@ pub(crate) fn judge_request(
         Ok(prepared) => prepared,
         Err(failure) => return Ok(Verdict::Unusable(format!("this server refuses its request: {failure}"))),
     };
-    if prepared.key != *key || plan.id != key.plan_id() {
+    if prepared.key != *key || plan.name != key.plan_id() {
         return Err(format!("its key is not that of its request, {}", prepared.key));
     }
     let tenant = order.tenant.as_ref().map(|tenant| tenant.as_str()).unwrap_or_default();

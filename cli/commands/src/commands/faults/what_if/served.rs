@@ -1,6 +1,6 @@
 //! Faults as a server weighs them: its workers share the work, with those of other servers if it has any.
 
-use canopy_proto::v1::{PlanRequest, Ratio, WeighedFault, WhatIfRequest};
+use canopy_proto::v1::{PlanRequest, Ratio, WeighFaultsRequest, WeighedFault};
 use canopy_wire::{fault_kind_on_the_wire, left_of_wire, loss};
 
 use super::{Answer, Weighed, WhatIfArgs, kinds};
@@ -17,17 +17,17 @@ pub(super) async fn weighed(args: &WhatIfArgs, server: &ServerArgs) -> Result<An
     let inner = request::plan(request::topology(&args.topology)?, collective, Vec::new());
     let remaining = (!args.remaining.is_gone())
         .then(|| Ratio { numerator: args.remaining.numerator(), denominator: args.remaining.denominator() });
-    let asked = WhatIfRequest {
+    let asked = WeighFaultsRequest {
         request: Some(PlanRequest { fault_policy: args.faults.policy().into(), ..inner }),
         kinds: kinds(args).iter().map(|kind| fault_kind_on_the_wire(*kind).into()).collect(),
         remaining,
     };
     let line = ProgressLine::start();
     let reply = ask_about(server, args.deadline, &args.topology, async |connection, left| {
-        let said = |done: &canopy_proto::v1::WhatIfProgress| {
+        let said = |done: &canopy_proto::v1::WeighFaultsProgress| {
             line.working(format!("{} of {} faults that differ", done.weighed, done.groups));
         };
-        connection.shared().what_if(asked.clone(), left, said).await
+        connection.shared().weigh_faults(asked.clone(), left, said).await
     });
     let reply = reply.await;
     drop(line);

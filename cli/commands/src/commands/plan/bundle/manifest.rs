@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use canopy_bundle::Runtime;
-use canopy_proto::v1::{self, PlanBundleReply};
+use canopy_proto::v1::{self, PlanBundleResponse};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -145,7 +145,7 @@ impl<'a> Printed<'a> {
 
 impl Manifest {
     /// The manifest of an answer.
-    pub(super) fn of(reply: &PlanBundleReply, format: Option<&'static str>) -> Result<Self, Failure> {
+    pub(super) fn of(reply: &PlanBundleResponse, format: Option<&'static str>) -> Result<Self, Failure> {
         let model = reply.model.as_ref().ok_or_else(|| missing("the model"))?;
         let margin = model.margin.as_ref().ok_or_else(|| missing("the margin"))?;
         let items = reply.items.iter().map(|item| {

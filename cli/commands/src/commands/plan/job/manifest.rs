@@ -132,7 +132,7 @@ impl Group {
             ranks: group.ranks.clone(),
             size_bytes: NonZeroU64::new(group.size_bytes).ok_or_else(|| missing("the size of a group"))?,
             seconds: group.seconds.clone(),
-            plan: plan.id.clone(),
+            plan: plan.name.clone(),
             achieved: quality.achieved.clone(),
             files: Vec::new(),
         })

@@ -70,7 +70,7 @@ impl Planned {
             ranks: joint.ranks.clone(),
             size_bytes: joint.size_bytes,
             chunks: plan.chunks_per_rank,
-            plan: plan.id.clone(),
+            plan: plan.name.clone(),
             steps_alone: joint.steps_alone,
             seconds_alone: joint.seconds_alone.clone(),
             seconds_bound: joint.seconds_bound.clone(),

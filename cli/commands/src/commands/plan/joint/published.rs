@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use canopy_baselines::{Tenant, queued_together_ps};
-use canopy_proto::v1::{JointItem, PlanBundleReply};
+use canopy_proto::v1::{JointItem, PlanBundleResponse};
 use canopy_schedule::Collective;
 use canopy_synth::Never;
 use canopy_topology::{Rank, Ratio};
@@ -25,7 +25,7 @@ const PICOS: f64 = 1e12;
 pub(super) fn times(
     topology: &str,
     baselines: &[Baseline],
-    reply: &PlanBundleReply,
+    reply: &PlanBundleResponse,
 ) -> Result<Vec<BaselineTime>, Failure> {
     if baselines.is_empty() {
         return Ok(Vec::new());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError, FileName, Jitter, Retries, RetryPolicy};
-use canopy_proto::v1::{CacheOutcome, PlanReply, PlanRequest};
+use canopy_proto::v1::{CacheOutcome, PlanRequest, PlanResponse};
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
@@ -62,18 +62,18 @@ struct Brought {
     server: Option<Duration>,
 }
 
-impl From<PlanReply> for Brought {
-    fn from(reply: PlanReply) -> Self {
+impl From<PlanResponse> for Brought {
+    fn from(reply: PlanResponse) -> Self {
         let total = reply.timings.as_ref().and_then(|timings| Duration::try_from_secs_f64(timings.total / 1e3).ok());
-        Self { bytes: 0, cache: reply.cache(), plan: reply.plan.map(|plan| plan.id), server: total }
+        Self { bytes: 0, cache: reply.cache(), plan: reply.plan.map(|plan| plan.name), server: total }
     }
 }
 
 impl Load {
-    /// Calls LookupPlan.
+    /// Calls LookUpPlan.
     pub(super) async fn lookup(self, clients: &[Client], requests: Supply<PlanRequest>) -> Result<Measured, Failure> {
         self.put(clients, requests, async |client: Client, request: PlanRequest, limit| {
-            client.lookup_plan(request, Some(limit)).await.map(Brought::from)
+            client.look_up_plan(request, Some(limit)).await.map(Brought::from)
         })
         .await
     }
@@ -86,7 +86,7 @@ impl Load {
         .await
     }
 
-    /// Calls FetchArtifact and takes every byte.
+    /// Calls FetchPlanFile and takes every byte.
     pub(super) async fn content(self, clients: &[Client], file: FileName) -> Result<Measured, Failure> {
         self.put(clients, Supply::of(vec![file]), async |client: Client, file: FileName, limit| {
             let mut once = Retries::new(RetryPolicy::NEVER, Jitter::seeded(0));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use canopy_proto::v1::{FindReply, FindRequest, FoundTopology};
+use canopy_proto::v1::{FindNetworksRequest, FindNetworksResponse, FoundTopology};
 use canopy_schedule::CollectiveKind as Kind;
 use serde::Serialize;
 
@@ -117,8 +117,8 @@ struct Lacking {
 
 impl Found {
     pub(super) fn new(
-        request: &FindRequest,
-        reply: &FindReply,
+        request: &FindNetworksRequest,
+        reply: &FindNetworksResponse,
         networks: &[Network],
         model: &Model,
         workload: Option<Workload>,

@@ -1,7 +1,7 @@
 //! The order as a server finds it: of machines of a cluster that it keeps, too.
 
 use canopy_order::{Group, Pattern};
-use canopy_proto::v1::{GroupPattern, OrderMachinesReply, OrderMachinesRequest, OrderTimes, RankGroups};
+use canopy_proto::v1::{GroupPattern, OrderMachinesRequest, OrderMachinesResponse, OrderTimes, RankGroups};
 
 use super::{MachineSummary, OrderArgs, OrderSummary};
 use crate::commands::order_gain::TimesSummary;
@@ -41,8 +41,8 @@ fn group(group: &Group) -> RankGroups {
     RankGroups { name: name.clone(), size: *size, pattern: pattern.into(), weight: *weight }
 }
 
-fn summary(args: &OrderArgs, reply: OrderMachinesReply) -> Option<OrderSummary> {
-    let OrderMachinesReply { machines, given, by_name, by_number, found, best, topology, .. } = reply;
+fn summary(args: &OrderArgs, reply: OrderMachinesResponse) -> Option<OrderSummary> {
+    let OrderMachinesResponse { machines, given, by_name, by_number, found, best, topology, .. } = reply;
     let times = |times: OrderTimes| {
         let OrderTimes { time, group_times, fair_share, hashed, hops } = times;
         TimesSummary { time, group_times, fair_share, hashed, hops }

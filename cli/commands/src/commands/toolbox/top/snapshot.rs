@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use canopy_client::{Client, ClientError};
 use canopy_proto::v1::{
-    GetMetricsRequest, GetQueueRequest, GetStatusRequest, ListFaultsReply, ListFaultsRequest, QueueStatus, ServerStatus,
+    GetMetricsRequest, GetQueueRequest, GetStatusRequest, ListFaultsRequest, ListFaultsResponse, QueueStatus,
+    ServerStatus,
 };
 
 use super::metrics::Metrics;
@@ -31,7 +32,7 @@ const FAULTS_MAX: u32 = 200;
 pub(super) struct Snapshot {
     pub(super) status: ServerStatus,
     pub(super) queue: QueueStatus,
-    pub(super) faults: ListFaultsReply,
+    pub(super) faults: ListFaultsResponse,
     pub(super) metrics: Metrics,
 }
 

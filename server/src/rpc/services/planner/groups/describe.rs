@@ -9,7 +9,7 @@ use canopy_wire as wire;
 use canopy_wire::plan_header;
 
 use super::solve::Solved;
-use crate::rpc::services::planner::stream::{MESSAGE_BYTES, batches};
+use crate::rpc::shared::outgoing::{MESSAGE_BYTES, batches};
 
 /// What the groups reach.
 pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRates {
@@ -92,7 +92,7 @@ pub(super) fn network(solved: &Solved) -> Vec<v1::GroupNetwork> {
 }
 
 /// The plan of a group.
-pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanReply) -> v1::GroupPlan {
+pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanResponse) -> v1::GroupPlan {
     let Some(planned) = solved.job.groups.get(group) else { return v1::GroupPlan::default() };
     let before = |rank: &Rank| solved.survivors.get(rank.index()).map_or(u32::MAX, |rank| rank.number());
     let seconds = reply.plan.as_ref().and_then(|plan| seconds(planned.size_bytes.get(), plan));

@@ -14,8 +14,8 @@ use crate::clock;
 use crate::rpc::services::planner::PlannerService;
 use crate::rpc::services::planner::lasting::lasting;
 use crate::rpc::services::planner::session::Session;
-use crate::rpc::services::planner::stream::{Ended, Outgoing};
 use crate::rpc::shared::events::EventStream;
+use crate::rpc::shared::outgoing::{Ended, Outgoing};
 use crate::rpc::shared::status::error_of;
 
 /// The name of the method.

@@ -1,5 +1,5 @@
 use canopy_proto::v1::{
-    CollectiveSpec, ListFaultsReply, OperationMetadata, PriorityStatus, Progress, QueueStatus, ServerCounts,
+    CollectiveSpec, ListFaultsResponse, OperationMetadata, PriorityStatus, Progress, QueueStatus, ServerCounts,
     ServerLimits, ServerStatus,
 };
 
@@ -45,7 +45,7 @@ fn busy(faults: u64) -> Moments {
     };
     let fault =
         KnownFault { text: "nic:gpu01:3".to_owned(), sources: vec!["dcgm".to_owned()], ..KnownFault::default() };
-    let faults = ListFaultsReply { faults: vec![fault], total_size: faults, ..ListFaultsReply::default() };
+    let faults = ListFaultsResponse { faults: vec![fault], total_size: faults, ..ListFaultsResponse::default() };
     let before = Snapshot {
         status: ServerStatus {
             uptime: Some(prost_types::Duration { seconds: 3 * 3600 + 123, nanos: 0 }),

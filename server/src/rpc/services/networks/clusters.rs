@@ -1,11 +1,10 @@
-//! `canopy.v1.Clusters`: stored clusters, parts of which requests name by their machines.
+//! `canopy.v1.Networks`: stored clusters, parts of which requests name by their machines.
 
 use canopy_import::Report;
 use canopy_proto::v1;
-use canopy_proto::v1::clusters_server::Clusters;
 use canopy_proto::v1::{
-    DeleteClusterReply, DeleteClusterRequest, GetClusterReply, GetClusterRequest, ListClustersReply,
-    ListClustersRequest, PutClusterReply, PutClusterRequest,
+    DeleteClusterRequest, DeleteClusterResponse, GetClusterRequest, GetClusterResponse, ListClustersRequest,
+    ListClustersResponse, PutClusterRequest, PutClusterResponse,
 };
 use canopy_topology::TopologyLimits;
 use canopy_wire::{ClusterError, timestamp};
@@ -35,23 +34,23 @@ const FIELDS: &[Field<KeptCluster>] = &[
     Field { name: "updated", kind: Kind::Time(|cluster| cluster.updated_ms) },
 ];
 
-/// The service.
+/// The calls about clusters.
 #[derive(Clone)]
-pub(crate) struct ClustersService {
+pub(crate) struct Clusters {
     pool: CallPool,
     clusters: ClusterParts,
     limits: TopologyLimits,
 }
 
-impl ClustersService {
+impl Clusters {
     pub(crate) const fn new(pool: CallPool, clusters: ClusterParts, limits: TopologyLimits) -> Self {
         Self { pool, clusters, limits }
     }
-}
 
-#[tonic::async_trait]
-impl Clusters for ClustersService {
-    async fn put_cluster(&self, request: Request<PutClusterRequest>) -> Result<Response<PutClusterReply>, Status> {
+    pub(super) async fn put_cluster(
+        &self,
+        request: Request<PutClusterRequest>,
+    ) -> Result<Response<PutClusterResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (clusters, limits, wanted) = (self.clusters.clone(), self.limits, request.clone());
         let caller = Presence::default();
@@ -66,48 +65,58 @@ impl Clusters for ClustersService {
             let (put, report) = clusters.put(&name, &description, &limits, &gone)?;
             let PutCluster { cluster, created, changed } = put;
             let Report { understood, assumed, left_out } = report;
-            Ok(PutClusterReply { cluster: Some(on_the_wire(cluster)), created, changed, understood, assumed, left_out })
+            Ok(PutClusterResponse {
+                cluster: Some(on_the_wire(cluster)),
+                created,
+                changed,
+                understood,
+                assumed,
+                left_out,
+            })
         };
         call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("PutCluster", call, put, || {}).await.map(Response::new)
     }
 
-    async fn get_cluster(&self, request: Request<GetClusterRequest>) -> Result<Response<GetClusterReply>, Status> {
+    pub(super) async fn get_cluster(
+        &self,
+        request: Request<GetClusterRequest>,
+    ) -> Result<Response<GetClusterResponse>, Status> {
         let (headers, _, GetClusterRequest { name }) = request.into_parts();
         let (clusters, limits) = (self.clusters.clone(), self.limits);
         let got = self.pool.run("GetCluster", &headers, move |_| {
             let (cluster, description, nodes) = clusters.get(&name, &limits)?;
             let description = Some(description).filter(|found| found.encoded_len() <= DESCRIPTION_BYTES_MAX);
-            Ok(GetClusterReply { cluster: Some(on_the_wire(cluster)), description, nodes })
+            Ok(GetClusterResponse { cluster: Some(on_the_wire(cluster)), description, nodes })
         });
         got.await.map(Response::new)
     }
 
-    async fn list_clusters(
+    pub(super) async fn list_clusters(
         &self,
         request: Request<ListClustersRequest>,
-    ) -> Result<Response<ListClustersReply>, Status> {
+    ) -> Result<Response<ListClustersResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let clusters = self.clusters.clone();
         let listed = self.pool.run("ListClusters", &headers, move |_| list(&clusters, &request));
         listed.await.map(Response::new)
     }
 
-    async fn delete_cluster(
+    pub(super) async fn delete_cluster(
         &self,
         request: Request<DeleteClusterRequest>,
-    ) -> Result<Response<DeleteClusterReply>, Status> {
+    ) -> Result<Response<DeleteClusterResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (clusters, name) = (self.clusters.clone(), request.name.clone());
-        let delete = move |_: &Records| Ok(DeleteClusterReply { freed_bytes: clusters.remove(&name)? });
+        let delete = move |_: &Records| Ok(DeleteClusterResponse { freed_bytes: clusters.remove(&name)? });
         call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("DeleteCluster", call, delete, || {}).await.map(Response::new)
     }
 }
 
-fn list(clusters: &ClusterParts, request: &ListClustersRequest) -> Result<ListClustersReply, CallFailure> {
+fn list(clusters: &ClusterParts, request: &ListClustersRequest) -> Result<ListClustersResponse, CallFailure> {
     let ListClustersRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
     let kept = clusters.store().for_each(|cluster| {
@@ -116,7 +125,7 @@ fn list(clusters: &ClusterParts, request: &ListClustersRequest) -> Result<ListCl
     });
     kept.map_err(ClusterFailure::from)?;
     let page = listing.finish();
-    Ok(ListClustersReply {
+    Ok(ListClustersResponse {
         clusters: page.items.into_iter().map(on_the_wire).collect(),
         next_page_token: page.next_page_token,
         total_size: page.total,

@@ -1,17 +1,15 @@
-//! `canopy.v1.Topologies`: stored topologies, and checks of topologies.
+//! `canopy.v1.Networks`: stored topologies, and checks of topologies.
 
 use bytes::Bytes;
 use canopy_canonical::families::{Recognition, recognise};
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_design::finder::{Links, Query};
 use canopy_import::{Content, Fabric, FileKind, Report, read_content};
 use canopy_planner::{PlanError, PlanKey, TopologyInput, TopologyKey, assumptions, read_reported};
 use canopy_proto::v1;
-use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::{
-    CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat, FindReply,
-    FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
-    PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair,
+    CheckTopologyRequest, CheckTopologyResponse, DeleteTopologyRequest, DeleteTopologyResponse, DocumentFormat,
+    GetTopologyRequest, GetTopologyResponse, ListTopologiesRequest, ListTopologiesResponse, PutTopologyRequest,
+    PutTopologyResponse, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair,
 };
 use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
 use canopy_wire::{RequestError, sha256_hex, timestamp, topology_input, topology_summary};
@@ -23,7 +21,6 @@ use crate::jobs::computing::Seat;
 use crate::reading::on_a_deep_stack;
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::fields::{Field, Kind};
-use crate::rpc::shared::finds::Finds;
 use crate::rpc::shared::listing::{ListRequest, Listing};
 use crate::rpc::shared::sources::StoredNetworks;
 use crate::rpc::shared::sources::{Gone, Presence, read, resolve, unknown};
@@ -31,16 +28,16 @@ use crate::rpc::shared::status::to_topology_problem;
 use crate::store::Records;
 use crate::store::topologies::{Kept, TopologyEntry, TopologyFacts, TopologyStore, id_of};
 
-/// Bytes that a search for networks takes for each node, roughly.
-const FIND_NODE_BYTES: u64 = 16 << 10;
 /// Bytes that looking for the family of a network takes for each node and link, roughly.
 const RECOGNISED_BYTES: u64 = 512;
 /// Most bytes of a document in one answer.
 const PART_BYTES_MAX: usize = 2 << 20;
 /// What topologies are listed by.
 const FIELDS: &[Field<TopologyEntry>] = &[
+    Field { name: "name", kind: Kind::Text(|kept| kept.id()) },
+    // Its name on the command line.
     Field { name: "id", kind: Kind::Text(|kept| kept.id()) },
-    Field { name: "name", kind: Kind::Text(|kept| kept.name.clone()) },
+    Field { name: "display_name", kind: Kind::Text(|kept| kept.name.clone()) },
     Field { name: "hash", kind: Kind::Text(|kept| kept.summary.hash.clone()) },
     Field { name: "ranks", kind: Kind::Number(|kept| kept.summary.ranks.into()) },
     Field { name: "nodes", kind: Kind::Number(|kept| kept.summary.nodes.into()) },
@@ -49,24 +46,23 @@ const FIELDS: &[Field<TopologyEntry>] = &[
     Field { name: "created", kind: Kind::Time(|kept| kept.created_ms) },
 ];
 
-/// The service.
+/// The calls about topologies.
 #[derive(Clone)]
-pub(crate) struct TopologiesService {
+pub(crate) struct Topologies {
     pool: CallPool,
     networks: StoredNetworks,
-    finds: Finds,
     limits: TopologyLimits,
 }
 
-impl TopologiesService {
-    pub(crate) const fn new(pool: CallPool, networks: StoredNetworks, finds: Finds, limits: TopologyLimits) -> Self {
-        Self { pool, networks, finds, limits }
+impl Topologies {
+    pub(crate) const fn new(pool: CallPool, networks: StoredNetworks, limits: TopologyLimits) -> Self {
+        Self { pool, networks, limits }
     }
-}
 
-#[tonic::async_trait]
-impl Topologies for TopologiesService {
-    async fn put_topology(&self, request: Request<PutTopologyRequest>) -> Result<Response<PutTopologyReply>, Status> {
+    pub(super) async fn put_topology(
+        &self,
+        request: Request<PutTopologyRequest>,
+    ) -> Result<Response<PutTopologyResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (networks, limits, source) = (self.networks.clone(), self.limits, request.topology.clone());
         let caller = Presence::default();
@@ -75,13 +71,16 @@ impl Topologies for TopologiesService {
             let (topology, warnings) = read(&networks, source, &limits, &gone)?;
             let (entry, created) = networks.topologies.put(&topology)?;
             call::concerns(&entry.id());
-            Ok(PutTopologyReply { topology: Some(on_the_wire(entry)), created, warnings })
+            Ok(PutTopologyResponse { topology: Some(on_the_wire(entry)), created, warnings })
         };
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("PutTopology", call, put, || {}).await.map(Response::new)
     }
 
-    async fn get_topology(&self, request: Request<GetTopologyRequest>) -> Result<Response<GetTopologyReply>, Status> {
+    pub(super) async fn get_topology(
+        &self,
+        request: Request<GetTopologyRequest>,
+    ) -> Result<Response<GetTopologyResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (networks, limits) = (self.networks.clone(), self.limits);
         let caller = Presence::default();
@@ -90,20 +89,20 @@ impl Topologies for TopologiesService {
         got.await.map(Response::new)
     }
 
-    async fn list_topologies(
+    pub(super) async fn list_topologies(
         &self,
         request: Request<ListTopologiesRequest>,
-    ) -> Result<Response<ListTopologiesReply>, Status> {
+    ) -> Result<Response<ListTopologiesResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let topologies = self.networks.topologies.clone();
         let listed = self.pool.run("ListTopologies", &headers, move |_| list(&topologies, &request));
         listed.await.map(Response::new)
     }
 
-    async fn check_topology(
+    pub(super) async fn check_topology(
         &self,
         request: Request<CheckTopologyRequest>,
-    ) -> Result<Response<CheckTopologyReply>, Status> {
+    ) -> Result<Response<CheckTopologyResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (networks, limits) = (self.networks.clone(), self.limits);
         let checked = self
@@ -112,32 +111,19 @@ impl Topologies for TopologiesService {
         checked.await.map(Response::new)
     }
 
-    async fn delete_topology(
+    pub(super) async fn delete_topology(
         &self,
         request: Request<DeleteTopologyRequest>,
-    ) -> Result<Response<DeleteTopologyReply>, Status> {
+    ) -> Result<Response<DeleteTopologyResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let (topologies, name) = (self.networks.topologies.clone(), request.name.clone());
         let delete = move |_: &Records| {
             let freed_bytes = topologies.remove(&name)?.ok_or_else(|| unknown(&name))?;
-            Ok(DeleteTopologyReply { freed_bytes })
+            Ok(DeleteTopologyResponse { freed_bytes })
         };
         call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("DeleteTopology", call, delete, || {}).await.map(Response::new)
-    }
-
-    async fn find(&self, request: Request<FindRequest>) -> Result<Response<FindReply>, Status> {
-        let (headers, _, FindRequest { nodes, degree, bidirectional }) = request.into_parts();
-        let links = if bidirectional { Links::Bidirectional } else { Links::Any };
-        let query = Query { nodes, degree, links };
-        let finds = self.finds.clone();
-        let found = self.pool.compute("Find", &headers, move |_, seat| {
-            query.check()?;
-            seat.take_memory(u64::from(query.nodes).saturating_mul(FIND_NODE_BYTES))?;
-            Ok(finds.find(query, seat)?)
-        });
-        found.await.map(Response::new)
     }
 }
 
@@ -146,7 +132,7 @@ fn get(
     request: &GetTopologyRequest,
     limits: &TopologyLimits,
     gone: Gone<'_>,
-) -> Result<GetTopologyReply, CallFailure> {
+) -> Result<GetTopologyResponse, CallFailure> {
     let Kept { entry, document } = match &request.cluster {
         None => networks.topologies.get(&request.name)?.ok_or_else(|| unknown(&request.name))?,
         Some(_) if !request.name.is_empty() => {
@@ -165,7 +151,7 @@ fn get(
     };
     let document = match DocumentFormat::try_from(request.format) {
         Ok(DocumentFormat::Unspecified) if request.offset == 0 => {
-            return Ok(GetTopologyReply { topology: Some(on_the_wire(entry)), ..GetTopologyReply::default() });
+            return Ok(GetTopologyResponse { topology: Some(on_the_wire(entry)), ..GetTopologyResponse::default() });
         }
         Ok(DocumentFormat::Json) => document,
         Ok(DocumentFormat::Yaml) => yaml(&document, limits)?,
@@ -174,7 +160,7 @@ fn get(
     let beyond = CallFailure::Offset { offset: request.offset, size: document.len() as u64 };
     let start = usize::try_from(request.offset).ok().filter(|&start| start <= document.len()).ok_or(beyond)?;
     let end = document.len().min(start.saturating_add(PART_BYTES_MAX));
-    Ok(GetTopologyReply {
+    Ok(GetTopologyResponse {
         topology: Some(on_the_wire(entry)),
         document: Some(v1::TopologyDocument { format: request.format, content: document.slice(start..end) }),
         document_size_bytes: document.len() as u64,
@@ -193,7 +179,7 @@ fn read_json(json: &[u8], limits: &TopologyLimits) -> Result<Topology, CallFailu
     Ok(read.map_err(|error| CallFailure::Plan(PlanError::Document(error.into()).into()))?.topology)
 }
 
-fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<ListTopologiesReply, CallFailure> {
+fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<ListTopologiesResponse, CallFailure> {
     let ListTopologiesRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
     topologies.for_each(|entry| {
@@ -201,7 +187,7 @@ fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<L
         listing.show(entry, id);
     })?;
     let page = listing.finish();
-    Ok(ListTopologiesReply {
+    Ok(ListTopologiesResponse {
         topologies: page.items.into_iter().map(on_the_wire).collect(),
         next_page_token: page.next_page_token,
         total_size: page.total,
@@ -213,15 +199,15 @@ fn check(
     source: Option<TopologySource>,
     limits: &TopologyLimits,
     seat: &Seat,
-) -> Result<CheckTopologyReply, CallFailure> {
+) -> Result<CheckTopologyResponse, CallFailure> {
     let gone: Gone<'_> = &|| seat.is_over();
-    let refused = |failure: PlanFailure, beside: CheckTopologyReply| {
+    let refused = |failure: PlanFailure, beside: CheckTopologyResponse| {
         let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;
-        Ok(CheckTopologyReply { problem: Some(problem), ..beside })
+        Ok(CheckTopologyResponse { problem: Some(problem), ..beside })
     };
     let input = match topology_input(resolve(networks, source, limits, gone)?) {
         Ok(input) => input,
-        Err(error) => return refused(PlanFailure::Request(error), CheckTopologyReply::default()),
+        Err(error) => return refused(PlanFailure::Request(error), CheckTopologyResponse::default()),
     };
     let (topology, kind, report) = match on_a_deep_stack(|| read_reported(&input, limits, &gone)) {
         Ok(read) => read,
@@ -239,10 +225,10 @@ fn check(
     let end = |rank: canopy_topology::Rank| {
         topology.nodes().get(rank.index()).map_or_else(String::new, |node| node.id.clone())
     };
-    Ok(CheckTopologyReply {
+    Ok(CheckTopologyResponse {
         problem: None,
-        id: id_of(&PlanKey::from_bytes(*identity_hash(&topology).as_bytes())),
-        name: topology.name().unwrap_or_default().to_owned(),
+        name: id_of(&PlanKey::from_bytes(*identity_hash(&topology).as_bytes())),
+        display_name: topology.name().unwrap_or_default().to_owned(),
         summary: Some(topology_summary(&topology, &TopologyKey::of(&topology))),
         unreachable: topology.first_unreachable().map(|(from, to)| UnreachablePair {
             from_rank: from.number(),
@@ -262,8 +248,8 @@ fn check(
 }
 
 /// What is understood of a file that is no network: of one that says what joins machines, without their rates.
-fn understood(input: &TopologyInput, limits: &TopologyLimits, gone: Gone<'_>) -> CheckTopologyReply {
-    let TopologyInput::Document { content, .. } = input else { return CheckTopologyReply::default() };
+fn understood(input: &TopologyInput, limits: &TopologyLimits, gone: Gone<'_>) -> CheckTopologyResponse {
+    let TopologyInput::Document { content, .. } = input else { return CheckTopologyResponse::default() };
     match on_a_deep_stack(|| read_content(content, limits, &|| gone())) {
         Ok((kind, Content::Fabric(Fabric { switches, hosts, mut report, .. }))) => {
             if report.understood.is_empty() {
@@ -271,25 +257,25 @@ fn understood(input: &TopologyInput, limits: &TopologyLimits, gone: Gone<'_>) ->
             }
             reported(Some(kind), report.shortened())
         }
-        _ => CheckTopologyReply::default(),
+        _ => CheckTopologyResponse::default(),
     }
 }
 
-fn reported(kind: Option<FileKind>, report: Report) -> CheckTopologyReply {
+fn reported(kind: Option<FileKind>, report: Report) -> CheckTopologyResponse {
     let kind = match kind {
         Some(FileKind::Own(format)) => format!("canopy {}", format.name()),
         kind => kind.map_or_else(String::new, |kind| kind.name().to_owned()),
     };
     let Report { understood, assumed, left_out } = report;
-    CheckTopologyReply { kind, understood, assumed, left_out, ..CheckTopologyReply::default() }
+    CheckTopologyResponse { kind, understood, assumed, left_out, ..CheckTopologyResponse::default() }
 }
 
 fn on_the_wire(entry: TopologyEntry) -> StoredTopology {
     let id = entry.id();
     let TopologyFacts { hash, hash_kind, ranks, nodes, links } = entry.summary;
     StoredTopology {
-        id,
-        name: entry.name,
+        name: id,
+        display_name: entry.name,
         summary: Some(TopologySummary { hash, hash_kind, ranks, nodes, links }),
         size_bytes: entry.size_bytes,
         create_time: Some(timestamp(entry.created_ms)),

@@ -1,12 +1,12 @@
-//! `Planner.SimulatePlan`: how long a stored plan takes, and when its links are busy.
+//! `Plans.SimulatePlan`: how long a stored plan takes, and when its links are busy.
 
 use std::sync::Arc;
 
 use canopy_plan::Format;
 use canopy_planner::{Recent, Simulation, SimulationError, SimulationQuestion, Timeline, chain, simulate_file};
 use canopy_proto::v1::{
-    Artifact, LinkActivity, SimulatePlanReply, SimulatePlanRequest, SimulatedSize, SimulatedTimeline, SimulationModel,
-    Warning,
+    Artifact, LinkActivity, SimulatePlanRequest, SimulatePlanResponse, SimulatedSize, SimulatedTimeline,
+    SimulationModel, Warning,
 };
 use canopy_simulate::{ALPHA_NS_USUAL, PIECE_BYTES_USUAL, Reached, part_start_ps};
 use canopy_topology::{Latency, Ratio, TopologyLimits};
@@ -37,7 +37,7 @@ const WHOLE: u64 = 1_000;
 pub(super) struct Simulations {
     /// Where plans are looked up and simulated.
     pool: CallPool,
-    known: Arc<Mutex<Recent<Key, Arc<SimulatePlanReply>>>>,
+    known: Arc<Mutex<Recent<Key, Arc<SimulatePlanResponse>>>>,
 }
 
 /// The digest of a plan file, and what is asked of it: equal keys have equal answers.
@@ -54,7 +54,7 @@ impl Simulations {
         &self,
         request: Request<SimulatePlanRequest>,
         limits: TopologyLimits,
-    ) -> Result<SimulatePlanReply, Status> {
+    ) -> Result<SimulatePlanResponse, Status> {
         let arrived = clock::now();
         let (headers, _, request) = request.into_parts();
         let (asked, known, viewer) = (request.clone(), Arc::clone(&self.known), Viewer::of(&headers));
@@ -107,7 +107,7 @@ fn stored(records: &Records, viewer: &Viewer, request: &SimulatePlanRequest) -> 
 fn failed(stored: &StoredPlan, error: SimulationError) -> CallFailure {
     match error {
         SimulationError::File(_) | SimulationError::Compile(_) | SimulationError::Rule(_) | SimulationError::Run(_) => {
-            CallFailure::Broken { what: format!("{}: {}", stored.plan.id, chain(&error)) }
+            CallFailure::Broken { what: format!("{}: {}", stored.plan.name, chain(&error)) }
         }
         error => error.into(),
     }
@@ -115,7 +115,7 @@ fn failed(stored: &StoredPlan, error: SimulationError) -> CallFailure {
 
 /// What is asked, if it fits the plan.
 fn question(stored: &StoredPlan, request: SimulatePlanRequest) -> Result<SimulationQuestion, CallFailure> {
-    let broken = || CallFailure::Broken { what: format!("{}: it does not say what it is valid for", stored.plan.id) };
+    let broken = || CallFailure::Broken { what: format!("{}: it does not say what it is valid for", stored.plan.name) };
     let valid = stored.plan.valid_for.as_ref().ok_or_else(broken)?;
     let question = SimulationQuestion {
         sizes: request.sizes_bytes,
@@ -130,15 +130,15 @@ fn question(stored: &StoredPlan, request: SimulatePlanRequest) -> Result<Simulat
 /// The file that says which transfers on which network a plan is made from.
 fn json_file(stored: &StoredPlan) -> Result<&Artifact, CallFailure> {
     let file = stored.plan.artifacts.iter().find(|file| format_of_wire(file.format) == Some(Format::Json));
-    file.ok_or_else(|| CallFailure::NotSimulated { plan: stored.plan.id.clone() })
+    file.ok_or_else(|| CallFailure::NotSimulated { plan: stored.plan.name.clone() })
 }
 
-fn on_the_wire(found: &Simulation, alpha: Latency) -> SimulatePlanReply {
+fn on_the_wire(found: &Simulation, alpha: Latency) -> SimulatePlanResponse {
     let left_out = found.left_out.map(|size| Warning {
         code: "SIZES_LEFT_OUT".to_owned(),
         text: format!("sizes of {size} bytes and more take too long to simulate at a server; run `canopy simulate`"),
     });
-    SimulatePlanReply {
+    SimulatePlanResponse {
         sizes: found.sizes.iter().map(size).collect(),
         bound: found.bound.to_string(),
         busbw_bound: found.busbw_bound.to_string(),

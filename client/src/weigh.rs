@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::what_if_event::Event;
-use canopy_proto::v1::{WeighedFault, WhatIfProgress, WhatIfRequest, WhatIfStarted};
+use canopy_proto::v1::weigh_faults_event::Event;
+use canopy_proto::v1::{WeighFaultsProgress, WeighFaultsRequest, WeighFaultsStarted, WeighedFault};
 
 use crate::client::{Client, within};
 use crate::error::{ClientError, from_status};
@@ -16,17 +16,17 @@ impl Client {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn what_if(
+    pub async fn weigh_faults(
         &self,
-        request: WhatIfRequest,
+        request: WeighFaultsRequest,
         deadline: Option<Duration>,
-        mut progress: impl FnMut(&WhatIfProgress),
-    ) -> Result<(WhatIfStarted, Vec<WeighedFault>), ClientError> {
-        let mut service = self.planner.clone();
+        mut progress: impl FnMut(&WeighFaultsProgress),
+    ) -> Result<(WeighFaultsStarted, Vec<WeighedFault>), ClientError> {
+        let mut service = self.analysis.clone();
         let request = self.limited(request, deadline);
         let weighed = async {
             let failed = |status| from_status(&status, deadline);
-            let mut events = service.what_if(request).await.map_err(failed)?.into_inner();
+            let mut events = service.weigh_faults(request).await.map_err(failed)?.into_inner();
             let (mut started, mut groups) = (None, Vec::new());
             while let Some(message) = events.message().await.map_err(failed)? {
                 match message.event {

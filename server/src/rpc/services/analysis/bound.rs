@@ -1,27 +1,30 @@
-//! `Planner.Bound`: the best rate that any plan can reach.
+//! `Analysis.ComputeBound`: the best rate that any plan can reach.
 
 use std::sync::Arc;
 
 use canopy_planner::{Bounds, Prepared};
-use canopy_proto::v1::{BoundReply, PlanRequest};
+use canopy_proto::v1::{ComputeBoundResponse, PlanRequest};
 use canopy_wire as wire;
 use canopy_wire::RequestError;
 use tonic::{Request, Status};
 
-use super::PlannerService;
 use crate::failure::PlanFailure;
+use crate::rpc::shared::admission::Admission;
 use crate::rpc::shared::resolve::Resolved;
 use crate::rpc::{Decoded, Method, decode};
 
 /// Answers the call.
-pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest>) -> Result<BoundReply, Status> {
-    let Resolved { request, applied } = service.admission.resolve(request, Method::Bound).await?;
+pub(super) async fn compute_bound(
+    admission: &Admission,
+    request: Request<PlanRequest>,
+) -> Result<ComputeBoundResponse, Status> {
+    let Resolved { request, applied } = admission.resolve(request, Method::ComputeBound).await?;
     let (headers, _, request) = request.into_parts();
-    let (jobs, limits) = (Arc::clone(&service.admission.jobs), service.resolver().limits);
-    let found = service.pool().compute(Method::Bound.name(), &headers, move |_, seat| {
-        let Decoded { order, .. } = decode(request, Method::Bound).map_err(PlanFailure::Request)?;
+    let (jobs, limits) = (Arc::clone(&admission.jobs), admission.resolver.limits);
+    let found = admission.pool.compute(Method::ComputeBound.name(), &headers, move |_, seat| {
+        let Decoded { order, .. } = decode(request, Method::ComputeBound).map_err(PlanFailure::Request)?;
         if order.joint.is_some() {
-            let (field, method) = ("joint_collectives", Method::Bound.name());
+            let (field, method) = ("joint_collectives", Method::ComputeBound.name());
             return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
         }
         let prepared = jobs.planner.prepare(&order, seat)?;

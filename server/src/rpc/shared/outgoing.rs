@@ -1,24 +1,26 @@
 //! The events of a call that computes for long.
 
 use std::future::Future;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time;
 use tonic::Status;
 
-use super::STREAM_BUFFER;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::shared::call_pool;
 use crate::rpc::shared::deadline::Deadline;
 use crate::rpc::shared::deliver::STALL_MAX;
-use crate::rpc::shared::events::EventStream;
+use crate::rpc::shared::events::{EventStream, STREAM_BUFFER};
 use crate::rpc::shared::status::{call_status, to_status};
 use crate::tasks;
 
+/// Shortest time between two reports of progress of one stream.
+pub(in crate::rpc) const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Why a stream ends before its last event.
-pub(super) enum Ended {
+pub(in crate::rpc) enum Ended {
     Failed(Status),
     /// Its reader has gone, or took nothing for long: nobody's fault.
     Gone,
@@ -43,30 +45,30 @@ impl From<CallFailure> for Ended {
 }
 
 /// Where the events go.
-pub(super) struct Outgoing<E>(mpsc::Sender<Result<E, Status>>);
+pub(in crate::rpc) struct Outgoing<E>(mpsc::Sender<Result<E, Status>>);
 
 impl<E> Outgoing<E> {
-    pub(super) const fn new(sender: mpsc::Sender<Result<E, Status>>) -> Self {
+    pub(in crate::rpc) const fn new(sender: mpsc::Sender<Result<E, Status>>) -> Self {
         Self(sender)
     }
 
     /// Waits until its reader has gone.
-    pub(super) async fn closed(&self) {
+    pub(in crate::rpc) async fn closed(&self) {
         self.0.closed().await;
     }
 
     /// Sends one, and waits for a reader that is slow.
-    pub(super) async fn send(&self, event: E) -> Result<(), Ended> {
+    pub(in crate::rpc) async fn send(&self, event: E) -> Result<(), Ended> {
         let sent = time::timeout(STALL_MAX, self.0.send(Ok(event))).await;
         sent.map_err(|_| Ended::Gone)?.map_err(|_| Ended::Gone)
     }
 }
 
 /// Bytes of one message of an answer in several, roughly.
-pub(super) const MESSAGE_BYTES: usize = 256 << 10;
+pub(in crate::rpc) const MESSAGE_BYTES: usize = 256 << 10;
 
 /// Entries for messages of moderate length, in order; one message where there are no entries.
-pub(super) fn batches<E: Message>(entries: impl IntoIterator<Item = E>) -> Vec<Vec<E>> {
+pub(in crate::rpc) fn batches<E: Message>(entries: impl IntoIterator<Item = E>) -> Vec<Vec<E>> {
     let mut batches = vec![Vec::new()];
     let mut bytes = 0;
     for entry in entries {
@@ -83,7 +85,7 @@ pub(super) fn batches<E: Message>(entries: impl IntoIterator<Item = E>) -> Vec<V
 }
 
 /// A stream of what `work` sends within the deadline of a call that arrived then. Logs how it ended.
-pub(super) fn stream<E, F>(
+pub(in crate::rpc) fn stream<E, F>(
     method: &'static str,
     (arrived, deadline): (Instant, Deadline),
     work: impl FnOnce(Outgoing<E>) -> F,
@@ -106,7 +108,7 @@ where
 }
 
 /// Logs how a stream ended, and sends why, if something failed.
-pub(super) async fn conclude<E>(
+pub(in crate::rpc) async fn conclude<E>(
     method: &'static str,
     arrived: Instant,
     ended: Result<(), Ended>,

@@ -1,25 +1,28 @@
-//! `Planner.Paths`: one message split over several paths.
+//! `Analysis.FindPaths`: one message split over several paths.
 
 use canopy_direct::multiport::{Forwarding, MultiPath, MultiPathProblem, PATHS_MAX, multi_path};
 use canopy_optimize::{Arc, Digraph};
-use canopy_proto::v1::{MessagePath, PathForwarding, PathsReply, PathsRequest, Warning};
+use canopy_proto::v1::{FindPathsRequest, FindPathsResponse, MessagePath, PathForwarding, Warning};
 use canopy_topology::{NodeIndex, Topology};
 use canopy_wire::RequestError;
 use tonic::{Request, Status};
 
-use super::PlannerService;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::computing::Seat;
+use crate::rpc::shared::admission::Admission;
 use crate::rpc::shared::sources;
 
 /// Bytes that the search takes for each link, roughly.
 const LINK_BYTES: u64 = 1 << 10;
 
 /// Answers the call.
-pub(super) async fn paths(service: &PlannerService, request: Request<PathsRequest>) -> Result<PathsReply, Status> {
+pub(super) async fn find_paths(
+    admission: &Admission,
+    request: Request<FindPathsRequest>,
+) -> Result<FindPathsResponse, Status> {
     let (headers, _, request) = request.into_parts();
-    let (networks, limits) = (service.resolver().networks.clone(), service.resolver().limits.searched());
-    let found = service.pool().compute("Paths", &headers, move |_, seat| {
+    let (networks, limits) = (admission.resolver.networks.clone(), admission.resolver.limits.searched());
+    let found = admission.pool.compute("FindPaths", &headers, move |_, seat| {
         let forwarding = forwarding(request.forwarding)?;
         let gone = || seat.is_over();
         let (topology, warnings) = sources::read(&networks, request.topology.clone(), &limits, &gone)?;
@@ -41,11 +44,11 @@ fn forwarding(number: i32) -> Result<Forwarding, CallFailure> {
 
 fn find(
     topology: &Topology,
-    request: &PathsRequest,
+    request: &FindPathsRequest,
     forwarding: Forwarding,
     warnings: Vec<Warning>,
     seat: &Seat,
-) -> Result<PathsReply, CallFailure> {
+) -> Result<FindPathsResponse, CallFailure> {
     let count = topology.rank_count();
     for (field, rank) in [("source_rank", request.source_rank), ("target_rank", request.target_rank)] {
         if rank >= count {
@@ -77,7 +80,7 @@ fn find(
     Ok(on_the_wire(topology, found, warnings))
 }
 
-fn on_the_wire(topology: &Topology, found: MultiPath, warnings: Vec<Warning>) -> PathsReply {
+fn on_the_wire(topology: &Topology, found: MultiPath, warnings: Vec<Warning>) -> FindPathsResponse {
     let links = topology.links();
     let id = |node: NodeIndex| topology.node(node).id.clone();
     let nodes = |arcs: &[u32]| -> Vec<String> {
@@ -92,7 +95,7 @@ fn on_the_wire(topology: &Topology, found: MultiPath, warnings: Vec<Warning>) ->
         latency_ns: part.line.start.to_string(),
         ns_per_byte: part.line.per_byte.to_string(),
     });
-    PathsReply {
+    FindPathsResponse {
         paths: paths.collect(),
         time_ns: found.time_ns.to_string(),
         whole_time_ns: found.whole_time_ns.to_string(),

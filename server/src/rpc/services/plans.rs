@@ -1,27 +1,41 @@
-//! `canopy.v1.PlanAdmin`: the plans of the store.
+//! `canopy.v1.Plans`: the plans of the store.
+
+mod simulate;
 
 use std::sync::Arc;
 
 use canopy_planner::PlanKey;
 use canopy_proto::v1;
-use canopy_proto::v1::plan_admin_server::PlanAdmin;
+use canopy_proto::v1::fetch_plan_file_event::Event;
+use canopy_proto::v1::plans_server::Plans;
 use canopy_proto::v1::{
-    EvictPlansReply, EvictPlansRequest, ExportPlansEvent, ExportPlansRequest, ForgetRefusalsReply,
-    ForgetRefusalsRequest, GetPlanSummaryRequest, ImportPlansReply, ImportPlansRequest, ListPlansReply,
-    ListPlansRequest, PinPlanRequest, UnpinPlanRequest,
+    ArchiveEvent, Artifact, EvictPlansRequest, EvictPlansResponse, ExplainPlanRequest, ExportPlansRequest,
+    FetchPlanFileEvent, FetchPlanFileRequest, GetPlanRequest, GetPlanSummaryRequest, ImportPlansRequest,
+    ImportPlansResponse, ListPlansRequest, ListPlansResponse, PinPlanRequest, Plan, PlanExplanation,
+    SimulatePlanRequest, SimulatePlanResponse, UnpinPlanRequest,
 };
+use canopy_topology::TopologyLimits;
+use tokio::sync::mpsc;
+use tokio::time;
 use tonic::{Request, Response, Status, Streaming};
 
+use self::simulate::Simulations;
 use crate::call;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
-use crate::jobs::workers::Jobs;
 use crate::rpc::EventStream;
 use crate::rpc::services::archives::Archives;
-use crate::rpc::shared::call_pool::{CallPool, key_of, shown};
+use crate::rpc::shared::cached::{self, ChosenFile};
+use crate::rpc::shared::call_pool::{self, CallPool, key_of, shown};
+use crate::rpc::shared::deliver::{STALL_MAX, pieces};
+use crate::rpc::shared::events::STREAM_BUFFER;
+
 use crate::rpc::shared::listing::{ListRequest, Listing};
+use crate::rpc::shared::parts::{self, Parts};
 use crate::rpc::shared::plan_summaries::{FIELDS, for_each_seen, on_the_wire};
+use crate::rpc::shared::rank_map;
 use crate::store::{Eviction, PlanSummary, Records, StoreError};
+use crate::tasks;
 use crate::tenant::Viewer;
 
 /// Most plans named in one request.
@@ -29,23 +43,75 @@ const NAMES_MAX: usize = 1000;
 
 /// The service.
 #[derive(Clone)]
-pub(crate) struct PlanAdminService {
+pub(crate) struct PlansService {
     pool: CallPool,
     archives: Archives,
-    jobs: Arc<Jobs>,
     planner: Arc<dyn Planner>,
+    simulations: Simulations,
+    limits: TopologyLimits,
 }
 
-impl PlanAdminService {
-    pub(crate) fn new(pool: CallPool, archives: Archives, jobs: &Arc<Jobs>) -> Self {
-        let planner = Arc::clone(&jobs.planner);
-        Self { pool, archives, jobs: Arc::clone(jobs), planner }
+impl PlansService {
+    pub(crate) fn new(pool: CallPool, archives: Archives, planner: Arc<dyn Planner>, limits: TopologyLimits) -> Self {
+        Self { simulations: Simulations::new(&pool), pool, archives, planner, limits }
     }
 }
 
 #[tonic::async_trait]
-impl PlanAdmin for PlanAdminService {
-    async fn list_plans(&self, request: Request<ListPlansRequest>) -> Result<Response<ListPlansReply>, Status> {
+impl Plans for PlansService {
+    async fn get_plan(&self, request: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
+        let (headers, _, GetPlanRequest { name, placement }) = request.into_parts();
+        let viewer = Viewer::of(&headers);
+        let found = self.pool.run("GetPlan", &headers, move |records| {
+            let plan = call_pool::plan_of(records, &viewer?, &name, false)?;
+            rank_map::require(&plan.plan, placement)?;
+            let successor = Plan { superseded_by: call_pool::successor(records, &plan)?, ..Plan::default() };
+            Ok(Parts::plan(plan.header_sent(), &successor))
+        });
+        found.await.map(|found| parts::one(Plan::default(), found))
+    }
+
+    async fn explain_plan(&self, request: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
+        let (headers, _, ExplainPlanRequest { name, placement }) = request.into_parts();
+        let viewer = Viewer::of(&headers);
+        let explained = self.pool.run("ExplainPlan", &headers, move |records| {
+            let plan = call_pool::plan_of(records, &viewer?, &name, false)?;
+            rank_map::require(&plan.plan, placement)?;
+            let mut explained = cached::explain(&plan)?;
+            explained.plan.get_or_insert_default().superseded_by = call_pool::successor(records, &plan)?;
+            Ok(explained)
+        });
+        explained.await.map(Response::new)
+    }
+
+    async fn simulate_plan(
+        &self,
+        request: Request<SimulatePlanRequest>,
+    ) -> Result<Response<SimulatePlanResponse>, Status> {
+        self.simulations.simulate_plan(request, self.limits).await.map(Response::new)
+    }
+
+    type FetchPlanFileStream = EventStream<FetchPlanFileEvent>;
+
+    async fn fetch_plan_file(
+        &self,
+        request: Request<FetchPlanFileRequest>,
+    ) -> Result<Response<Self::FetchPlanFileStream>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let viewer = Viewer::of(&headers);
+        let chosen = self.pool.run("FetchPlanFile", &headers, move |records| {
+            // A transfer that goes on is not another use.
+            let plan = call_pool::plan_of(records, &viewer?, &request.name, request.offset == 0)?;
+            rank_map::require(&plan.plan, request.placement.clone())?;
+            Ok((cached::choose(&plan, &request)?, call_pool::successor(records, &plan)?))
+        });
+        let (chosen, superseded_by) = chosen.await?;
+        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+        let task = tasks::spawn("fetch-artifact", send_file(chosen, superseded_by, sender));
+        Ok(parts::respond(EventStream::empty(), EventStream::new(receiver, task)))
+    }
+
+    async fn list_plans(&self, request: Request<ListPlansRequest>) -> Result<Response<ListPlansResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let viewer = Viewer::of(&headers);
         let listed = self.pool.run("ListPlans", &headers, move |records| list(records, &viewer?, &request));
@@ -78,7 +144,7 @@ impl PlanAdmin for PlanAdminService {
         self.pool.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
     }
 
-    async fn evict_plans(&self, request: Request<EvictPlansRequest>) -> Result<Response<EvictPlansReply>, Status> {
+    async fn evict_plans(&self, request: Request<EvictPlansRequest>) -> Result<Response<EvictPlansResponse>, Status> {
         let (headers, _, request) = request.into_parts();
         let asked = request.clone();
         call::concerns(&request.filter);
@@ -88,7 +154,7 @@ impl PlanAdmin for PlanAdminService {
         self.pool.once("EvictPlans", call, evict, || {}).await.map(Response::new)
     }
 
-    type ExportPlansStream = EventStream<ExportPlansEvent>;
+    type ExportPlansStream = EventStream<ArchiveEvent>;
 
     async fn export_plans(
         &self,
@@ -100,19 +166,21 @@ impl PlanAdmin for PlanAdminService {
     async fn import_plans(
         &self,
         request: Request<Streaming<ImportPlansRequest>>,
-    ) -> Result<Response<ImportPlansReply>, Status> {
+    ) -> Result<Response<ImportPlansResponse>, Status> {
         self.archives.import(request).await.map(Response::new)
     }
+}
 
-    async fn forget_refusals(
-        &self,
-        request: Request<ForgetRefusalsRequest>,
-    ) -> Result<Response<ForgetRefusalsReply>, Status> {
-        let (headers, _, request) = request.into_parts();
-        let call = (&headers, &*request.request_id, &request);
-        let jobs = Arc::clone(&self.jobs);
-        let forget = move |_: &Records| Ok(ForgetRefusalsReply { forgotten: jobs.forget_refusals()? });
-        self.pool.once("ForgetRefusals", call, forget, || {}).await.map(Response::new)
+/// Sends a file: what it is, then its pieces, which share its memory. A reader that takes nothing for a long time is given up.
+async fn send_file(file: ChosenFile, superseded_by: String, sender: mpsc::Sender<Result<Parts, Status>>) {
+    let ChosenFile { position, artifact, offset } = file;
+    let content = artifact.content.clone().unwrap_or_default();
+    let header = Event::Artifact(Artifact { content: None, ..artifact });
+    let header = Parts::of(&FetchPlanFileEvent { event: Some(header), superseded_by });
+    for event in std::iter::once(header).chain(pieces(position, content, offset).map(Parts::fetched_piece)) {
+        if !matches!(time::timeout(STALL_MAX, sender.send(Ok(event))).await, Ok(Ok(()))) {
+            return;
+        }
     }
 }
 
@@ -148,7 +216,7 @@ fn require_own(viewer: &Viewer, summary: &PlanSummary) -> Result<(), CallFailure
 
 /// One page of what the caller sees. With a filter or an order, and where plans are one tenant's alone, reads every
 /// summary; O(page) otherwise.
-fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Result<ListPlansReply, CallFailure> {
+fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Result<ListPlansResponse, CallFailure> {
     let ListPlansRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
     let plain_total = if listing.is_plain() && records.usage()?.owned == 0 {
@@ -170,7 +238,7 @@ fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Resul
         None
     };
     let page = listing.finish();
-    Ok(ListPlansReply {
+    Ok(ListPlansResponse {
         plans: page.items.into_iter().map(|summary| on_the_wire(records, summary)).collect::<Result<_, _>>()?,
         next_page_token: page.next_page_token,
         total_size: plain_total.unwrap_or(page.total),
@@ -184,7 +252,7 @@ fn evict(
     planner: &dyn Planner,
     viewer: &Viewer,
     request: &EvictPlansRequest,
-) -> Result<EvictPlansReply, CallFailure> {
+) -> Result<EvictPlansResponse, CallFailure> {
     let EvictPlansRequest { names, filter, validate_only, request_id: _ } = request;
     if names.is_empty() == filter.trim().is_empty() {
         return Err(CallFailure::EvictionTarget);
@@ -192,7 +260,7 @@ fn evict(
     if names.len() > NAMES_MAX {
         return Err(CallFailure::TooManyNames { found: names.len(), limit: NAMES_MAX });
     }
-    let mut reply = EvictPlansReply::default();
+    let mut reply = EvictPlansResponse::default();
     let mut evict_one = |summary: PlanSummary| -> Result<(), CallFailure> {
         let end = match *validate_only {
             true if summary.pinned => Eviction::Pinned,

@@ -1,25 +1,25 @@
-//! `Planner.WhatIf`: which single faults cost a collective how much. Workers weigh them in slices.
+//! `Analysis.WeighFaults`: which single faults cost a collective how much. Workers weigh them in slices.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_faults::{EquivalentFaults, Loss, Remaining};
 use canopy_planner::{Left, Request as Order, TopologyKey, WhatIf};
-use canopy_proto::v1::what_if_event::Event;
-use canopy_proto::v1::{WeighedFaults, WhatIfEvent, WhatIfProgress, WhatIfRequest, WhatIfStarted};
+use canopy_proto::v1::weigh_faults_event::Event;
+use canopy_proto::v1::{WeighFaultsEvent, WeighFaultsProgress, WeighFaultsRequest, WeighFaultsStarted, WeighedFaults};
 use canopy_topology::Rate;
 use canopy_wire as wire;
 use canopy_wire::RequestError;
 use tonic::{Request, Status};
 
-use super::PlannerService;
-use super::stream::{Ended, Outgoing, batches, stream};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::questions::{Asked, weighing_bytes};
 use crate::jobs::slices::Part;
+use crate::rpc::shared::admission::Admission;
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::events::EventStream;
+use crate::rpc::shared::outgoing::{Ended, Outgoing, PROGRESS_INTERVAL, batches, stream};
 use crate::rpc::shared::resolve::Resolved;
 use crate::rpc::shared::status::call_status;
 
@@ -42,21 +42,21 @@ struct Weighing {
 }
 
 /// Begins to weigh the faults; the stream ends with all of them.
-pub(super) async fn what_if(
-    service: &PlannerService,
-    request: Request<WhatIfRequest>,
-) -> Result<EventStream<WhatIfEvent>, Status> {
+pub(super) async fn weigh_faults(
+    admission: &Admission,
+    request: Request<WeighFaultsRequest>,
+) -> Result<EventStream<WeighFaultsEvent>, Status> {
     let arrived = clock::now();
     let (headers, extensions, mut request) = request.into_parts();
     let missing = RequestError::Missing { field: "request", remedy: "name the network and the collective" };
     let inner = request.request.take().ok_or_else(|| refused(missing))?;
     let inner = Request::from_parts(headers, extensions, inner);
-    let Resolved { request: inner, applied } = service.admission.resolve(inner, Method::WhatIf).await?;
+    let Resolved { request: inner, applied } = admission.resolve(inner, Method::WeighFaults).await?;
     let (headers, _, inner) = inner.into_parts();
-    let jobs = Arc::clone(&service.admission.jobs);
-    let begun = service.pool().compute(Method::WhatIf.name(), &headers, move |_, seat| {
+    let jobs = Arc::clone(&admission.jobs);
+    let begun = admission.pool.compute(Method::WeighFaults.name(), &headers, move |_, seat| {
         let (kinds, remaining) = wire::what_may_fail(&request).map_err(PlanFailure::Request)?;
-        let Decoded { order, terms, .. } = decode(inner, Method::WhatIf).map_err(PlanFailure::Request)?;
+        let Decoded { order, terms, .. } = decode(inner, Method::WeighFaults).map_err(PlanFailure::Request)?;
         require_plain(&order)?;
         let what_if = jobs.what_if(&order, seat)?;
         seat.take_memory(weighing_bytes(&what_if))?;
@@ -74,8 +74,8 @@ pub(super) async fn what_if(
     });
     let (mut started, weighing) = begun.await.map_err(|status| applied.explain(&status))?;
     started.warnings.extend(applied.warnings());
-    let (terms, interval) = ((arrived, service.deadlines().apply(&headers)), service.progress_interval);
-    Ok(stream(Method::WhatIf.name(), terms, |events| weighing.report(started, events, interval)))
+    let (terms, interval) = ((arrived, admission.reader.deadlines.apply(&headers)), PROGRESS_INTERVAL);
+    Ok(stream(Method::WeighFaults.name(), terms, |events| weighing.report(started, events, interval)))
 }
 
 fn refused(error: RequestError) -> Status {
@@ -84,7 +84,7 @@ fn refused(error: RequestError) -> Status {
 
 /// Refuses what a fault would change the meaning of.
 fn require_plain(order: &Order) -> Result<(), CallFailure> {
-    let method = Method::WhatIf.name();
+    let method = Method::WeighFaults.name();
     let refused = |field| Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
     if order.joint.is_some() {
         return refused("request.joint_collectives");
@@ -110,9 +110,9 @@ fn parts(order: &Arc<Order>, groups: &[EquivalentFaults], remaining: Remaining, 
     groups.chunks(at_once.max(1)).map(part).collect()
 }
 
-fn started_event(what_if: &WhatIf, sound: &Rate, groups: usize, slices: usize) -> WhatIfStarted {
+fn started_event(what_if: &WhatIf, sound: &Rate, groups: usize, slices: usize) -> WeighFaultsStarted {
     let (topology, number) = (what_if.topology(), |count: usize| u32::try_from(count).unwrap_or(u32::MAX));
-    WhatIfStarted {
+    WeighFaultsStarted {
         bound: sound.to_string(),
         topology: Some(wire::topology_summary(topology, &TopologyKey::of(topology))),
         groups: number(groups),
@@ -125,11 +125,11 @@ impl Weighing {
     /// Sends what becomes known until all of it is.
     async fn report(
         mut self,
-        started: WhatIfStarted,
-        events: Outgoing<WhatIfEvent>,
+        started: WeighFaultsStarted,
+        events: Outgoing<WeighFaultsEvent>,
         interval: Duration,
     ) -> Result<(), Ended> {
-        let send = async |event| events.send(WhatIfEvent { event: Some(event) }).await;
+        let send = async |event| events.send(WeighFaultsEvent { event: Some(event) }).await;
         send(Event::Started(started)).await?;
         let groups = self.groups.len();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -142,7 +142,7 @@ impl Weighing {
             if clock::now() >= next_report {
                 next_report = clock::now() + interval;
                 let weighed = number(self.left.iter().flatten().count());
-                send(Event::Progress(WhatIfProgress { weighed, groups: number(groups) })).await?;
+                send(Event::Progress(WeighFaultsProgress { weighed, groups: number(groups) })).await?;
             }
         }
         for weighed in self.messages() {

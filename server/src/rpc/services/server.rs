@@ -1,4 +1,4 @@
-//! `canopy.v1.ServerAdmin`: the server as a whole.
+//! `canopy.v1.Server`: the server as a whole.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use canopy_database::{ServerNow, Who};
 use canopy_plan::Format;
 use canopy_planner::TenantName;
-use canopy_proto::v1::server_admin_server::ServerAdmin;
+use canopy_proto::v1::server_server::Server;
 use canopy_proto::v1::{
-    BackUpRequest, CheckStoreEntry, CheckStoreRequest, ConfigReply, DrainReply, DrainRequest, ExportPlansEvent,
-    FormatSupport, GetConfigRequest, GetMetricsRequest, GetQueueRequest, GetQuotaRequest, GetStatusRequest,
-    MetricsReply, PriorityStatus, QueueStatus, QuotaStatus, QuotaUse, ReloadConfigReply, ReloadConfigRequest,
-    ReloadedConfig, ServerCounts, ServerLimits, ServerStatus, SetLogFilterReply, SetLogFilterRequest, SharingServer,
+    ArchiveEvent, BackUpRequest, CheckStoreEntry, CheckStoreRequest, DrainRequest, DrainResponse,
+    ForgetRefusalsRequest, ForgetRefusalsResponse, FormatSupport, GetConfigRequest, GetConfigResponse,
+    GetMetricsRequest, GetMetricsResponse, GetQueueRequest, GetQuotaRequest, GetStatusRequest, PriorityStatus,
+    QueueStatus, QuotaStatus, QuotaUse, ReloadConfigRequest, ReloadConfigResponse, ReloadedConfig, ServerCounts,
+    ServerLimits, ServerStatus, SetLogFilterRequest, SetLogFilterResponse, SharingServer,
 };
 use canopy_wire::format_on_the_wire;
 use tonic::{Request, Response, Status};
@@ -43,7 +44,7 @@ use crate::tenant::{Admitted, Viewer};
 
 /// The service.
 #[derive(Clone)]
-pub(crate) struct ServerAdminService {
+pub(crate) struct ServerService {
     jobs: Arc<Jobs>,
     pool: CallPool,
     topologies: TopologyStore,
@@ -58,7 +59,7 @@ pub(crate) struct ServerAdminService {
     loopback_drain: bool,
 }
 
-impl ServerAdminService {
+impl ServerService {
     pub(crate) fn new(
         jobs: Arc<Jobs>,
         pool: CallPool,
@@ -103,7 +104,7 @@ impl ServerAdminService {
 }
 
 #[tonic::async_trait]
-impl ServerAdmin for ServerAdminService {
+impl Server for ServerService {
     async fn get_status(&self, request: Request<GetStatusRequest>) -> Result<Response<ServerStatus>, Status> {
         let (headers, ..) = request.into_parts();
         let (topologies, planner) = (self.topologies.clone(), Arc::clone(&self.jobs.planner));
@@ -195,7 +196,7 @@ impl ServerAdmin for ServerAdminService {
         Ok(Response::new(status))
     }
 
-    type BackUpStream = EventStream<ExportPlansEvent>;
+    type BackUpStream = EventStream<ArchiveEvent>;
 
     async fn back_up(&self, request: Request<BackUpRequest>) -> Result<Response<Self::BackUpStream>, Status> {
         self.archives.back_up(request.metadata()).await.map(Response::new)
@@ -213,19 +214,28 @@ impl ServerAdmin for ServerAdminService {
 
     async fn reload_config(
         &self,
-        _request: Request<ReloadConfigRequest>,
-    ) -> Result<Response<ReloadConfigReply>, Status> {
+        request: Request<ReloadConfigRequest>,
+    ) -> Result<Response<ReloadConfigResponse>, Status> {
         let arrived = clock::now();
+        let (headers, _, request) = request.into_parts();
+        // Each server has settings of its own.
+        let pool = self.pool.alone();
+        let open = match pool.repeated("ReloadConfig", (&headers, &*request.request_id, &request)).await? {
+            Ok(answer) => return Ok(Response::new(answer)),
+            Err(open) => open,
+        };
         let on_the_wire = |Reloaded { what, outcome }| ReloadedConfig {
             what: what.to_owned(),
             error: outcome.err().unwrap_or_default(),
         };
         let parts = self.reloads.now().await.into_iter().map(on_the_wire).collect();
+        let answer = ReloadConfigResponse { parts };
+        pool.keep(&headers, open, &answer).await;
         log("ReloadConfig", arrived, None);
-        Ok(Response::new(ReloadConfigReply { parts }))
+        Ok(Response::new(answer))
     }
 
-    async fn get_config(&self, _request: Request<GetConfigRequest>) -> Result<Response<ConfigReply>, Status> {
+    async fn get_config(&self, _request: Request<GetConfigRequest>) -> Result<Response<GetConfigResponse>, Status> {
         let arrived = clock::now();
         let found = self.reloads.configured().await.ok_or(CallFailure::NoConfiguration);
         log("GetConfig", arrived, found.as_ref().err());
@@ -234,15 +244,21 @@ impl ServerAdmin for ServerAdminService {
             Ok(keys) => (keys, String::new()),
             Err(error) => (Vec::new(), error),
         };
-        Ok(Response::new(ConfigReply { toml: effective.to_string(), log_filter, pending, pending_error }))
+        Ok(Response::new(GetConfigResponse { toml: effective.to_string(), log_filter, pending, pending_error }))
     }
 
     async fn set_log_filter(
         &self,
         request: Request<SetLogFilterRequest>,
-    ) -> Result<Response<SetLogFilterReply>, Status> {
-        let (arrived, request) = (clock::now(), request.into_inner());
+    ) -> Result<Response<SetLogFilterResponse>, Status> {
+        let arrived = clock::now();
+        let (headers, _, request) = request.into_parts();
         call::concerns(&request.filter);
+        let pool = self.pool.alone();
+        let open = match pool.repeated("SetLogFilter", (&headers, &*request.request_id, &request)).await? {
+            Ok(answer) => return Ok(Response::new(answer)),
+            Err(open) => open,
+        };
         let lasts = match request.lasts.map(Duration::try_from) {
             None => Ok(None),
             Some(Ok(lasts)) if !lasts.is_zero() => Ok(Some(lasts)),
@@ -260,20 +276,33 @@ impl ServerAdmin for ServerAdminService {
         });
         log("SetLogFilter", arrived, changed.as_ref().err());
         let before = changed.map_err(|failure| call_status(&failure))?;
-        Ok(Response::new(SetLogFilterReply { before }))
+        let answer = SetLogFilterResponse { before };
+        pool.keep(&headers, open, &answer).await;
+        Ok(Response::new(answer))
     }
 
-    async fn get_metrics(&self, request: Request<GetMetricsRequest>) -> Result<Response<MetricsReply>, Status> {
+    async fn get_metrics(&self, request: Request<GetMetricsRequest>) -> Result<Response<GetMetricsResponse>, Status> {
         let (headers, _, GetMetricsRequest { prefixes }) = request.into_parts();
         let (metrics, statistics) = (self.jobs.metrics.clone(), Statistics::of(&self.jobs));
         let text = self.pool.run("GetMetrics", &headers, move |_| {
             statistics.show(&metrics);
             Ok(chosen(metrics.render(), &prefixes))
         });
-        text.await.map(|text| Response::new(MetricsReply { text }))
+        text.await.map(|text| Response::new(GetMetricsResponse { text }))
     }
 
-    async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {
+    async fn forget_refusals(
+        &self,
+        request: Request<ForgetRefusalsRequest>,
+    ) -> Result<Response<ForgetRefusalsResponse>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let call = (&headers, &*request.request_id, &request);
+        let jobs = Arc::clone(&self.jobs);
+        let forget = move |_: &Records| Ok(ForgetRefusalsResponse { forgotten: jobs.forget_refusals()? });
+        self.pool.once("ForgetRefusals", call, forget, || {}).await.map(Response::new)
+    }
+
+    async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<DrainResponse>, Status> {
         let arrived = clock::now();
         let (headers, extensions, request) = request.into_parts();
         let host = extensions.get::<Peer>().map_or(Host::Local, |peer| peer.host);
@@ -286,7 +315,7 @@ impl ServerAdmin for ServerAdminService {
         let (jobs, drain) = (Arc::clone(&self.jobs), self.drain.clone());
         let count = move |_: &Records| {
             let counts = jobs.queue.counts();
-            Ok(DrainReply { unfinished: (counts.waiting + counts.running) as u64 })
+            Ok(DrainResponse { unfinished: (counts.waiting + counts.running) as u64 })
         };
         let call = (&headers, &*request.request_id, &request);
         // Only once its receipt is on the disk: a repeat finds it at the successor.

@@ -1,16 +1,16 @@
-//! `Planner.OrderMachines`: in which order to number the machines of a job.
+//! `Analysis.OrderMachines`: in which order to number the machines of a job.
 
 use canopy_order::{Group, OrderError, Pattern, Report, Times, report};
 use canopy_planner::TopologyKey;
 use canopy_proto::v1::{
-    GroupPattern, OrderMachinesReply, OrderMachinesRequest, OrderTimes, OrderedMachine, RankGroups, Warning,
+    GroupPattern, OrderMachinesRequest, OrderMachinesResponse, OrderTimes, OrderedMachine, RankGroups, Warning,
 };
 use canopy_topology::{Topology, shorten};
 use canopy_wire::{RequestError, topology_summary};
 use tonic::{Request, Status};
 
-use super::PlannerService;
 use crate::failure::{CallFailure, PlanFailure};
+use crate::rpc::shared::admission::Admission;
 use crate::rpc::shared::cluster_parts::expanded;
 use crate::rpc::shared::sources;
 
@@ -20,12 +20,12 @@ const PAIR_BYTES: u64 = 32;
 
 /// Answers the call.
 pub(super) async fn order_machines(
-    service: &PlannerService,
+    admission: &Admission,
     request: Request<OrderMachinesRequest>,
-) -> Result<OrderMachinesReply, Status> {
+) -> Result<OrderMachinesResponse, Status> {
     let (headers, _, request) = request.into_parts();
-    let (networks, limits) = (service.resolver().networks.clone(), service.resolver().limits.searched());
-    let found = service.pool().compute("OrderMachines", &headers, move |_, seat| {
+    let (networks, limits) = (admission.resolver.networks.clone(), admission.resolver.limits.searched());
+    let found = admission.pool.compute("OrderMachines", &headers, move |_, seat| {
         let gone = || seat.is_over();
         let groups = request.groups.iter().enumerate().map(group).collect::<Result<Vec<Group>, _>>()?;
         let machines = Some(&request.nodes).filter(|nodes| !nodes.is_empty());
@@ -56,7 +56,7 @@ fn group((number, group): (usize, &RankGroups)) -> Result<Group, CallFailure> {
     Ok(Group { name, size: group.size, pattern, weight: group.weight.max(1) })
 }
 
-fn on_the_wire(topology: &Topology, report: &Report, warnings: Vec<Warning>) -> OrderMachinesReply {
+fn on_the_wire(topology: &Topology, report: &Report, warnings: Vec<Warning>) -> OrderMachinesResponse {
     let machine = |(given, name, ranks): (usize, &str, u32)| OrderedMachine {
         name: name.to_owned(),
         ranks,
@@ -67,7 +67,7 @@ fn on_the_wire(topology: &Topology, report: &Report, warnings: Vec<Warning>) -> 
         OrderTimes { time: total, group_times: by_kind, fair_share, hashed, hops }
     };
     let [given, by_name, found] = report.times.each_ref().map(|times| Some(of(times)));
-    OrderMachinesReply {
+    OrderMachinesResponse {
         machines: report.machines().map(machine).collect(),
         given,
         by_name,
