@@ -69,4 +69,10 @@ for collective in reduce-scatter allreduce broadcast reduce gather scatter all-t
     "$PYTHON" plan.py ring:4 --collective "$collective" --server "unix:$work/data/canopy.sock" --output "$work/$collective.json" >/dev/null
 done
 CANOPY_SERVER=unix:$work/data/canopy.sock "$PYTHON" tests/follow.py
+# The page of examples, on a port of its own.
+"$canopyd" --data-dir "$work/examples" --dev --listen 127.0.0.1:0 --log-format json 2>"$work/examples.log" &
+examples=$!
+trap 'kill "$server" "$guarded" "$examples" 2>/dev/null || true; wait "$server" "$guarded" "$examples" || true; rm -rf "$work"' EXIT
+until address=$(grep --only-matching --perl-regexp '"tcp":"\K[^"]+' "$work/examples.log"); do sleep 0.1; done
+"$PYTHON" tests/examples.py ../../docs/guides/api-by-example.md "$address"
 echo "python client: ok"

@@ -5,6 +5,7 @@ mod cluster;
 mod groups;
 mod kept;
 mod moving;
+mod names;
 mod refusal;
 
 use std::borrow::Cow;

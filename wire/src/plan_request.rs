@@ -231,7 +231,7 @@ pub fn fault_policy(number: i32) -> Result<v1::FaultPolicy, RequestError> {
     }
 }
 
-/// Reads the source of a network. Reported faults have already replaced `include_reported`.
+/// Reads the source of a network. Known faults are in it already.
 ///
 /// # Errors
 /// The first field that is wrong.

@@ -8,13 +8,18 @@ use crate::losses::LossError;
 /// The header that names the tenant of a call.
 pub const TENANT_HEADER: &str = "x-canopy-tenant";
 
+/// Says what is wrong with the number of an enum, of which 0 states nothing.
+fn unknown_value(number: i32) -> String {
+    if number == 0 { "is missing".to_owned() } else { format!("has the unknown value {number}") }
+}
+
 /// Why a request is refused for its form. Each variant says where, what was found, and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum RequestError {
     #[error("{field} is missing; {remedy}")]
     Missing { field: &'static str, remedy: &'static str },
-    #[error("{field} has the unknown value {number}; use {known}")]
+    #[error("{field} {}; use {known}", unknown_value(*number))]
     UnknownValue { field: String, number: i32, known: &'static str },
     #[error(transparent)]
     Algorithm(#[from] canopy_baselines::UnknownAlgorithm),

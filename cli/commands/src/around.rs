@@ -85,6 +85,6 @@ pub(crate) fn on_the_wire(topology: TopologySource) -> TopologySource {
     if faults.is_empty() {
         return topology;
     }
-    let punctured = Punctured { base: Some(Box::new(topology)), faults, include_reported: false };
+    let punctured = Punctured { base: Some(Box::new(topology)), faults };
     TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }
 }

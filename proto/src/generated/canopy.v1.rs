@@ -56,10 +56,6 @@ pub struct Punctured {
     /// Broken or slow elements, at most 10,000.
     #[prost(message, repeated, tag = "2")]
     pub faults: ::prost::alloc::vec::Vec<Fault>,
-    /// Adds the faults that the server knows when the request arrives, as FAULT_POLICY_APPLY does for every request. No
-    /// longer needed; refused together with FAULT_POLICY_IGNORE.
-    #[prost(bool, tag = "3")]
-    pub include_reported: bool,
 }
 /// An element of a network that is broken or slow.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1404,8 +1400,6 @@ pub enum CacheOutcome {
     Joined = 2,
     /// Computed for this request.
     Miss = 3,
-    /// Served while a better one is being computed. Not sent by this version.
-    Stale = 4,
 }
 impl CacheOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1418,7 +1412,6 @@ impl CacheOutcome {
             Self::Hit => "CACHE_OUTCOME_HIT",
             Self::Joined => "CACHE_OUTCOME_JOINED",
             Self::Miss => "CACHE_OUTCOME_MISS",
-            Self::Stale => "CACHE_OUTCOME_STALE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1428,7 +1421,6 @@ impl CacheOutcome {
             "CACHE_OUTCOME_HIT" => Some(Self::Hit),
             "CACHE_OUTCOME_JOINED" => Some(Self::Joined),
             "CACHE_OUTCOME_MISS" => Some(Self::Miss),
-            "CACHE_OUTCOME_STALE" => Some(Self::Stale),
             _ => None,
         }
     }

@@ -171,14 +171,18 @@ async fn what_is_not_cached_has_no_name() {
     let server = TestServer::start().await;
     let unknown = format!("plans/{:032}", 7);
     for name in ["", "plans/", "plans/x", "ring:4", "operations/1", &unknown] {
+        let (code, reason, at) = match name == unknown {
+            true => (Code::NotFound, "PLAN_UNKNOWN", name),
+            false => (Code::InvalidArgument, "NAME_INVALID", "name"),
+        };
         let name = name.to_owned();
         let refused = server.plans().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await;
-        check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
+        check_refused(refused, code, reason, at);
         let refused = server.plans().explain_plan(ExplainPlanRequest { name: name.clone(), placement: None }).await;
-        check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
+        check_refused(refused, code, reason, at);
         let format = OutputFormat::Json.into();
         let wanted = FetchPlanFileRequest { name: name.clone(), format, ..FetchPlanFileRequest::default() };
-        check_refused(fetch(&server, wanted).await, Code::NotFound, "PLAN_UNKNOWN", &name);
+        check_refused(fetch(&server, wanted).await, code, reason, at);
     }
     server.stop().await;
 }

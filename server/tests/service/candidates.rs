@@ -70,7 +70,7 @@ fn without_a_nic(network: &str) -> PlanRequest {
     let nic = fault::Target::Nic(NicTarget { device: Some(device), port: String::new() });
     let faults = vec![Fault { target: Some(nic), remaining: None }];
     let base = request(network).topology.map(Box::new);
-    let punctured = Punctured { base, faults, include_reported: false };
+    let punctured = Punctured { base, faults };
     PlanRequest {
         topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),
         ..request(network)

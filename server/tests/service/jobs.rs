@@ -158,16 +158,22 @@ async fn operations_are_listed_newest_first_in_pages_and_by_filter() {
 #[tokio::test]
 async fn unknown_operations_and_bad_timeouts_are_refused() {
     let server = TestServer::start().await;
-    for name in ["", "operations/", "operations/0123456789abcdef-1", "plans/1-1"] {
+    for (name, code, reason) in [
+        ("", Code::InvalidArgument, "NAME_INVALID"),
+        ("operations/", Code::InvalidArgument, "NAME_INVALID"),
+        ("operations/0123456789abcdef-1", Code::NotFound, "OPERATION_UNKNOWN"),
+        ("plans/1-1", Code::InvalidArgument, "NAME_INVALID"),
+    ] {
+        let at = if code == Code::NotFound { name } else { "name" };
         let name = name.to_owned();
         let refused = operations(&server).get_operation(GetOperationRequest { name: name.clone() }).await;
-        check_refused(refused, Code::NotFound, "OPERATION_UNKNOWN", &name);
+        check_refused(refused, code, reason, at);
         let refused = operations(&server)
             .cancel_operation(CancelOperationRequest { name: name.clone(), request_id: String::new() })
             .await;
-        check_refused(refused, Code::NotFound, "OPERATION_UNKNOWN", &name);
+        check_refused(refused, code, reason, at);
         let wanted = WaitOperationRequest { name: name.clone(), timeout: None };
-        check_refused(operations(&server).wait_operation(wanted).await, Code::NotFound, "OPERATION_UNKNOWN", &name);
+        check_refused(operations(&server).wait_operation(wanted).await, code, reason, at);
     }
     let timeout = Some(prost_types::Duration { seconds: -1, nanos: 0 });
     let refused = operations(&server).wait_operation(WaitOperationRequest { name: String::new(), timeout }).await;

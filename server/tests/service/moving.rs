@@ -358,7 +358,7 @@ async fn networks_of_another_kind_are_refused() {
     let mut moving = Moving::begin(&server, network(Some(source("nonsense:7")))).await.unwrap();
     let status = moving.next().await.unwrap_err();
     assert_eq!(told(&status).2, "topology.expression", "{status:?}");
-    let unknown = canopy_proto::v1::topology_source::Source::Name("topologies/0123".to_owned());
+    let unknown = canopy_proto::v1::topology_source::Source::Name(format!("topologies/{:032}", 7));
     let mut moving = Moving::begin(&server, network(Some(TopologySource { source: Some(unknown) }))).await.unwrap();
     assert_eq!(moving.next().await.unwrap_err().code(), Code::NotFound);
     server.stop().await;

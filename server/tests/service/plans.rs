@@ -121,12 +121,15 @@ async fn pinned_plans_stay_when_others_are_evicted() {
     check_refused(neither, Code::InvalidArgument, "EVICTION_TARGET_INVALID", "filter");
     let both = evict(EvictPlansRequest { names, ..small }).await;
     check_refused(both, Code::InvalidArgument, "EVICTION_TARGET_INVALID", "filter");
-    for name in [name(), "x".to_owned()] {
+    for (name, code, reason) in
+        [(name(), Code::NotFound, "PLAN_UNKNOWN"), ("x".to_owned(), Code::InvalidArgument, "NAME_INVALID")]
+    {
+        let at = if code == Code::NotFound { name.as_str() } else { "name" };
         let refused = plans(&server).pin_plan(PinPlanRequest { name: name.clone(), request_id: String::new() }).await;
-        check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
+        check_refused(refused, code, reason, at);
         let refused =
             plans(&server).unpin_plan(UnpinPlanRequest { name: name.clone(), request_id: String::new() }).await;
-        check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
+        check_refused(refused, code, reason, at);
     }
     // What was evicted is made again.
     let again = server.client().plan(request("ring:4")).await.unwrap().into_inner();

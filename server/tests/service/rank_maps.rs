@@ -103,5 +103,5 @@ async fn a_placement_is_refused_by_its_field() {
     check_refused(none, Code::InvalidArgument, "FIELD_MISSING", "placement.slots");
     let asked =
         server.plans().get_plan(GetPlanRequest { name: "plans/none".to_owned(), placement: placement(&[]) }).await;
-    check_refused(asked, Code::NotFound, "PLAN_UNKNOWN", "plans/none");
+    check_refused(asked, Code::InvalidArgument, "NAME_INVALID", "name");
 }

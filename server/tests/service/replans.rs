@@ -138,13 +138,13 @@ async fn a_lost_gpu_brings_another_plan_and_its_return_the_first_one() {
     let survivors: Vec<u32> = (0..16).filter(|&rank| rank != 3).collect();
     assert_eq!((superseded.survivors.as_slice(), superseded.optimality.as_str()), (survivors.as_slice(), "1/1"));
     // What it names is what anybody gets who asks for what is left.
-    let punctured = |include_reported, faults| {
+    let punctured = |faults| {
         let base = Some(Box::new(source(BOXES)));
-        let punctured = Box::new(Punctured { base, faults, include_reported });
+        let punctured = Box::new(Punctured { base, faults });
         PlanRequest { topology: Some(TopologySource { source: Some(Source::Punctured(punctured)) }), ..request("") }
     };
-    assert_eq!(plan(&server, punctured(false, vec![gpu("b0g3")])).await, superseded.new_plan);
-    let asked = server.client().plan(punctured(true, vec![])).await.unwrap().into_inner();
+    assert_eq!(plan(&server, punctured(vec![gpu("b0g3")])).await, superseded.new_plan);
+    let asked = server.client().plan(punctured(vec![])).await.unwrap().into_inner();
     assert_eq!(asked.plan.unwrap().name, superseded.new_plan);
     assert_eq!(asked.puncture.unwrap().survivors, survivors);
 
@@ -223,7 +223,7 @@ async fn what_falls_apart_has_no_plan_and_says_into_what() {
     let PlanLost { error: Some(error), .. } = lost else { panic!("{lost:?}") };
     assert_eq!((error.reason.as_str(), error.code), ("TOPOLOGY_DISCONNECTED", i32::from(Code::FailedPrecondition)));
     let base = Some(Box::new(source("ring:6")));
-    let punctured = Box::new(Punctured { base, faults: broken(), include_reported: false });
+    let punctured = Box::new(Punctured { base, faults: broken() });
     let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
     let refused = server.client().plan(PlanRequest { topology, ..request("") }).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
@@ -308,7 +308,7 @@ async fn what_is_leased_or_pinned_is_planned_ahead_of() {
     }
     let is_cached = async |network: &str, lost: &str| {
         let base = Some(Box::new(source(network)));
-        let punctured = Box::new(Punctured { base, faults: vec![gpu(lost)], include_reported: false });
+        let punctured = Box::new(Punctured { base, faults: vec![gpu(lost)] });
         let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
         server.client().look_up_plan(PlanRequest { topology, ..request("") }).await.is_ok()
     };

@@ -40,7 +40,7 @@ fn without(request: PlanRequest, (from, to): (&str, &str), remaining: Option<Rat
     let link = LinkTarget { from: from.to_owned(), to: to.to_owned(), one_way: false };
     let faults = vec![Fault { target: Some(fault::Target::Link(link)), remaining }];
     let base = request.topology.map(Box::new);
-    let punctured = Punctured { base, faults, include_reported: false };
+    let punctured = Punctured { base, faults };
     PlanRequest { topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }), ..request }
 }
 

@@ -127,8 +127,8 @@ async fn refusals_name_the_field_and_the_limit() {
     );
     assert_eq!(details.precondition_failure().unwrap().violations[0].subject, "sizes_bytes[1]", "{large:?}");
     assert_eq!(details.error_info().unwrap().metadata["limit"], "16000000");
-    assert_eq!(ask(&server, of("plans/none")).await.unwrap_err().code(), Code::NotFound);
-    assert_eq!(ask(&server, of("")).await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(ask(&server, of(&format!("plans/{:032}", 7))).await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(ask(&server, of("")).await.unwrap_err().code(), Code::InvalidArgument);
     // Valid for small messages only: then that size is simulated.
     let found = ask(&server, of(&small)).await.unwrap();
     assert_eq!(found.sizes.iter().map(|size| size.size_bytes).collect::<Vec<_>>(), [4096]);

@@ -13,6 +13,7 @@ use tonic::Code;
 use tonic::transport::Channel;
 use tonic_types::StatusExt as _;
 
+use crate::cached::check_refused;
 use crate::support::{TestServer, request};
 
 const YAML: &str = "\
@@ -96,7 +97,11 @@ async fn a_request_may_name_a_stored_topology() {
         server.client().plan(by_id).await.unwrap().into_inner().plan.unwrap().artifacts
     );
 
-    let unknown = PlanRequest { topology: source(Source::Name("topologies/none".to_owned())), ..request("") };
+    let malformed = PlanRequest { topology: source(Source::Name("topologies/none".to_owned())), ..request("") };
+    let refused = server.client().plan(malformed).await;
+    check_refused(refused, Code::InvalidArgument, "NAME_INVALID", "topology.name");
+    let none = format!("topologies/{:032}", 7);
+    let unknown = PlanRequest { topology: source(Source::Name(none.clone())), ..request("") };
     for status in [
         server.client().plan(unknown.clone()).await.unwrap_err(),
         server.client().look_up_plan(unknown.clone()).await.unwrap_err(),
@@ -105,7 +110,7 @@ async fn a_request_may_name_a_stored_topology() {
     ] {
         let details = status.get_error_details();
         assert_eq!((status.code(), &*details.error_info().unwrap().reason), (Code::NotFound, "TOPOLOGY_UNKNOWN"));
-        assert_eq!(details.resource_info().unwrap().resource_name, "topologies/none");
+        assert_eq!(details.resource_info().unwrap().resource_name, none);
     }
 }
 

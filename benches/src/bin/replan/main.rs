@@ -124,7 +124,7 @@ fn request(network: &str, collective: Collective, faults: &[Fault]) -> PlanReque
         [] => sound,
         faults => {
             let (base, faults) = (Some(Box::new(sound)), faults.to_vec());
-            let punctured = Box::new(Punctured { base, faults, include_reported: false });
+            let punctured = Box::new(Punctured { base, faults });
             TopologySource { source: Some(Source::Punctured(punctured)) }
         }
     };

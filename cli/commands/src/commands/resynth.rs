@@ -177,7 +177,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
         ..request::plan(base.clone(), request::collective_spec(kind, args.collective.root), outputs)
     };
     let faults = args.fault.iter().map(loss_on_the_wire).collect();
-    let punctured = Punctured { base: Some(Box::new(base)), faults, include_reported: false };
+    let punctured = Punctured { base: Some(Box::new(base)), faults };
     let left = PlanRequest {
         topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),
         quality: Some(v1::QualityPolicy { on_miss: OnMiss::BestSoFar.into(), ..v1::QualityPolicy::default() }),

@@ -32,6 +32,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
     match failure {
         CallFailure::Plan(failure) => refusal(failure),
         CallFailure::PlanUnknown { name } => missing("PLAN_UNKNOWN", PLAN, name),
+        CallFailure::NameMalformed { field, .. } => Refusal::input("NAME_INVALID", *field),
         CallFailure::PlanDamaged { name, .. } => {
             Refusal::new(Code::DataLoss, "STORED_PLAN_CORRUPT", Detail::Resource(PLAN, name.clone()))
         }
@@ -75,10 +76,8 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
             Refusal::limit("WATCHES_FULL", "watches").with("of", of).with("limit", limit)
         }
         CallFailure::LeaseUnknown { name, .. } => missing("LEASE_UNKNOWN", LEASE, name),
-        CallFailure::NotOwner { owner, .. } => {
-            Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None).with("owner", owner)
-        }
-        CallFailure::SharedPlan { .. } => Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None),
+        CallFailure::NotOwner { owner, .. } => not_owner().with("owner", owner),
+        CallFailure::SharedPlan { .. } => not_owner(),
         CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
         CallFailure::Leases(error) => lease(error),
         CallFailure::RequestId(_) => Refusal::input("REQUEST_ID_INVALID", "request_id"),
@@ -97,6 +96,10 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         | CallFailure::Slow { .. }
         | CallFailure::Broken { .. } => of_server(failure),
     }
+}
+
+fn not_owner() -> Refusal {
+    Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None)
 }
 
 fn lease(error: &LeaseError) -> Refusal {

@@ -232,7 +232,7 @@ impl LeasesService {
     }
 
     fn unknown(&self, name: &str) -> CallFailure {
-        CallFailure::LeaseUnknown { name: shown(name), is_shared: self.pool.is_shared() }
+        CallFailure::no_lease(name, self.pool.is_shared())
     }
 
     /// The same for a caller that would change it.

@@ -71,7 +71,7 @@ impl OperationsService {
         };
         let found = found.filter(|operation| viewer.sees(operation.owner()));
         let is_shared = self.pool.is_shared();
-        found.ok_or_else(|| CallFailure::OperationUnknown { name: shown(name), is_shared })
+        found.ok_or_else(|| CallFailure::no_operation(name, is_shared))
     }
 
     async fn list(
@@ -189,7 +189,7 @@ impl Operations for OperationsService {
         let (jobs, name, caller) = (Arc::clone(&self.jobs), request.name.clone(), headers.clone());
         let is_shared = self.pool.is_shared();
         let cancel = move |_: &Records| {
-            let unknown = || CallFailure::OperationUnknown { name: shown(&name), is_shared };
+            let unknown = || CallFailure::no_operation(&name, is_shared);
             let viewer = Viewer::of(&caller)?;
             let found = match jobs.queue.operation(&name) {
                 Some(operation) => Some(operation.describe()),

@@ -26,7 +26,7 @@ use crate::jobs::planner::Planner;
 use crate::rpc::EventStream;
 use crate::rpc::services::archives::Archives;
 use crate::rpc::shared::cached::{self, ChosenFile};
-use crate::rpc::shared::call_pool::{self, CallPool, key_of, shown};
+use crate::rpc::shared::call_pool::{self, CallPool, key_of};
 use crate::rpc::shared::deliver::{STALL_MAX, pieces};
 use crate::rpc::shared::events::STREAM_BUFFER;
 
@@ -197,7 +197,7 @@ fn changed(
             require_own(&viewer, &summary)?;
         }
         let summary = change(records, &key)?;
-        on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
+        on_the_wire(records, summary.ok_or_else(|| CallFailure::no_plan(&name))?)
     }
 }
 
@@ -286,7 +286,7 @@ fn evict(
         let mut named = Vec::with_capacity(names.len());
         for name in names {
             let summary = records.summary(&key_of(records, viewer, name)?)?;
-            let summary = summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })?;
+            let summary = summary.ok_or_else(|| CallFailure::no_plan(name))?;
             require_own(viewer, &summary)?;
             named.push(summary);
         }

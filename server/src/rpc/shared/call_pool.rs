@@ -363,7 +363,7 @@ pub(crate) fn log_status(method: &'static str, arrived: Instant, failure: Option
 
 /// The key of the plan with this name. One of another tenant is not there.
 pub(crate) fn key_of(records: &Records, viewer: &Viewer, name: &str) -> Result<PlanKey, CallFailure> {
-    let unknown = || CallFailure::PlanUnknown { name: shown(name) };
+    let unknown = || CallFailure::no_plan(name);
     let key = records.find(name)?.ok_or_else(unknown)?;
     let summary = records.summary(&key)?.filter(|summary| viewer.sees(&summary.tenant));
     summary.map(|summary| summary.key()).ok_or_else(unknown)
@@ -379,7 +379,7 @@ pub(crate) fn plan_of(
     let key = key_of(records, viewer, name)?;
     match if uses { records.get(&key)? } else { records.peek(&key)? } {
         Lookup::Found(plan) => Ok(plan),
-        Lookup::Missing => Err(CallFailure::PlanUnknown { name: shown(name) }),
+        Lookup::Missing => Err(CallFailure::no_plan(name)),
         Lookup::Quarantined(damage) => {
             tracing::error!(plan = %key, %damage, "a stored plan was damaged and was quarantined");
             Err(CallFailure::PlanDamaged { name: shown(name), damage })

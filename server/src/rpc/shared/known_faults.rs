@@ -9,7 +9,6 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
 use canopy_topology::{Rank, TopologyLimits, Transit, participants};
 use canopy_wire as wire;
-use canopy_wire::RequestError;
 use tonic::{Code, Status};
 
 use crate::failure::{CallFailure, PlanFailure};
@@ -66,18 +65,8 @@ pub(in crate::rpc) fn apply(
     limits: &TopologyLimits,
 ) -> Result<AppliedFaults, CallFailure> {
     let policy = wire::fault_policy(request.fault_policy).map_err(PlanFailure::Request)?;
-    let include_reported = match request.topology.as_mut().and_then(|topology| topology.source.as_mut()) {
-        Some(Source::Punctured(punctured)) => std::mem::take(&mut punctured.include_reported),
-        _ => false,
-    };
     if policy == FaultPolicy::Ignore {
-        return match include_reported {
-            true => {
-                let (field, method) = ("topology.punctured.include_reported", "a request that ignores known faults");
-                Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into())
-            }
-            false => Ok(AppliedFaults::default()),
-        };
+        return Ok(AppliedFaults::default());
     }
     let losses = known(replanner, request, limits)?;
     if !losses.is_empty() {
@@ -101,7 +90,9 @@ fn known(replanner: &Replanner, request: &PlanRequest, limits: &TopologyLimits) 
     };
     let (key, base) = match see_base(replanner.bases(), source, limits) {
         Ok(found) => found,
-        Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. }) => return Ok(Vec::new()),
+        Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. } | CallFailure::NameMalformed { .. }) => {
+            return Ok(Vec::new());
+        }
         Err(failure) => return Err(failure),
     };
     let network = Network::new(

@@ -17,7 +17,6 @@ use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::reading::read_deeply;
 use crate::replan::{Base, Bases};
-use crate::rpc::shared::call_pool::shown;
 use crate::rpc::shared::cluster_parts::ClusterParts;
 use crate::store::Store;
 use crate::store::clusters::ClusterStore;
@@ -197,6 +196,7 @@ pub(in crate::rpc) fn read(
     Ok((topology, wire::warnings(&warnings)))
 }
 
-pub(in crate::rpc) fn unknown(name: &str) -> CallFailure {
-    CallFailure::TopologyUnknown { name: shown(name) }
+/// There is no topology of the name that the source of a request has.
+fn unknown(name: &str) -> CallFailure {
+    CallFailure::no_topology("topology.name", name)
 }

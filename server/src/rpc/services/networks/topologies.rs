@@ -23,7 +23,7 @@ use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::fields::{Field, Kind};
 use crate::rpc::shared::listing::{ListRequest, Listing};
 use crate::rpc::shared::sources::StoredNetworks;
-use crate::rpc::shared::sources::{Gone, Presence, read, resolve, unknown};
+use crate::rpc::shared::sources::{Gone, Presence, read, resolve};
 use crate::rpc::shared::status::to_topology_problem;
 use crate::store::Records;
 use crate::store::topologies::{Kept, TopologyEntry, TopologyFacts, TopologyStore, id_of};
@@ -118,7 +118,7 @@ impl Topologies {
         let (headers, _, request) = request.into_parts();
         let (topologies, name) = (self.networks.topologies.clone(), request.name.clone());
         let delete = move |_: &Records| {
-            let freed_bytes = topologies.remove(&name)?.ok_or_else(|| unknown(&name))?;
+            let freed_bytes = topologies.remove(&name)?.ok_or_else(|| CallFailure::no_topology("name", &name))?;
             Ok(DeleteTopologyResponse { freed_bytes })
         };
         call::concerns(&request.name);
@@ -134,7 +134,9 @@ fn get(
     gone: Gone<'_>,
 ) -> Result<GetTopologyResponse, CallFailure> {
     let Kept { entry, document } = match &request.cluster {
-        None => networks.topologies.get(&request.name)?.ok_or_else(|| unknown(&request.name))?,
+        None => {
+            networks.topologies.get(&request.name)?.ok_or_else(|| CallFailure::no_topology("name", &request.name))?
+        }
         Some(_) if !request.name.is_empty() => {
             let (field, method) = ("name", "a request for a part of a cluster");
             return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());

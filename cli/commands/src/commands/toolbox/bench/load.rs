@@ -189,7 +189,7 @@ impl Tally {
                     CacheOutcome::Hit => self.hits += 1,
                     CacheOutcome::Joined => self.joined += 1,
                     CacheOutcome::Miss => self.misses += 1,
-                    CacheOutcome::Stale | CacheOutcome::Unspecified => {}
+                    CacheOutcome::Unspecified => {}
                 }
                 if let Some(plan) = brought.plan
                     && !self.plans.contains(&plan)
