@@ -43,8 +43,8 @@ pub(crate) enum CallFailure {
     Plan(#[from] PlanFailure),
     #[error("plan `{name}` is not in the cache; request it again, or list the plans")]
     PlanUnknown { name: String },
-    #[error("`{name}` is not the name of {what}; names are such as `{such_as}`")]
-    NameMalformed { field: &'static str, name: String, what: &'static str, such_as: &'static str },
+    #[error("`{name}` is not the name of {one}; list the {all}, whose names are such as `{such_as}`")]
+    NameMalformed { field: &'static str, name: String, one: &'static str, all: &'static str, such_as: &'static str },
     #[error("the stored plan `{name}` is damaged and was quarantined: {damage}; request it again")]
     PlanDamaged { name: String, damage: DamagedRecord },
     #[error("plan `{plan}` has no file of format {}{}; name one that it lists", format, kind(profile, *instances))]

@@ -9,7 +9,8 @@ struct Kind {
     digits: usize,
     /// Whether a number follows them.
     is_numbered: bool,
-    what: &'static str,
+    one: &'static str,
+    all: &'static str,
     such_as: &'static str,
 }
 
@@ -17,23 +18,32 @@ const PLAN: Kind = Kind {
     folder: "plans/",
     digits: 32,
     is_numbered: false,
-    what: "a plan",
+    one: "a plan",
+    all: "plans",
     such_as: "plans/0123456789abcdef0123456789abcdef",
 };
 const TOPOLOGY: Kind = Kind {
     folder: "topologies/",
     digits: 32,
     is_numbered: false,
-    what: "a topology",
+    one: "a topology",
+    all: "topologies",
     such_as: "topologies/0123456789abcdef0123456789abcdef",
 };
-const LEASE: Kind =
-    Kind { folder: "leases/", digits: 16, is_numbered: false, what: "a lease", such_as: "leases/0123456789abcdef" };
+const LEASE: Kind = Kind {
+    folder: "leases/",
+    digits: 16,
+    is_numbered: false,
+    one: "a lease",
+    all: "leases",
+    such_as: "leases/0123456789abcdef",
+};
 const OPERATION: Kind = Kind {
     folder: "operations/",
     digits: 16,
     is_numbered: true,
-    what: "an operation",
+    one: "an operation",
+    all: "operations",
     such_as: "operations/0123456789abcdef-1",
 };
 
@@ -55,7 +65,8 @@ impl Kind {
         if self.may_have(name) {
             return unknown(name_shown);
         }
-        CallFailure::NameMalformed { field, name: name_shown, what: self.what, such_as: self.such_as }
+        let Self { one, all, such_as, .. } = *self;
+        CallFailure::NameMalformed { field, name: name_shown, one, all, such_as }
     }
 }
 
