@@ -36,6 +36,11 @@ impl MayBeOvertaken for LeaseError {
     }
 }
 
+/// Says what is wrong with a name that is none of `one`, such as a plan.
+fn malformed(field: &str, name: &str, one: &str) -> String {
+    if name.is_empty() { format!("{field} is missing") } else { format!("`{name}` is not the name of {one}") }
+}
+
 /// Errors of calls about cached plans, operations or the server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
@@ -43,7 +48,7 @@ pub(crate) enum CallFailure {
     Plan(#[from] PlanFailure),
     #[error("plan `{name}` is not in the cache; request it again, or list the plans")]
     PlanUnknown { name: String },
-    #[error("`{name}` is not the name of {one}; list the {all}, whose names are such as `{such_as}`")]
+    #[error("{}; list the {all}, whose names are such as `{such_as}`", malformed(field, name, one))]
     NameMalformed { field: &'static str, name: String, one: &'static str, all: &'static str, such_as: &'static str },
     #[error("the stored plan `{name}` is damaged and was quarantined: {damage}; request it again")]
     PlanDamaged { name: String, damage: DamagedRecord },

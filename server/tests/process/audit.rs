@@ -82,7 +82,7 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
     let asked = ReportFaultsRequest { job: "train-7".to_owned(), events: vec![event], ..Default::default() };
     FaultsClient::new(channel.clone()).report_faults(reporter.with(asked)).await.unwrap();
     let mut admin = PlansClient::new(channel.clone());
-    let pin = || PinPlanRequest { name: format!("plans/{}", "0".repeat(64)), ..PinPlanRequest::default() };
+    let pin = || PinPlanRequest { name: format!("plans/{}", "0".repeat(32)), ..PinPlanRequest::default() };
     for (shows, code) in [
         (issued.token("operator"), Code::NotFound),
         (viewer, Code::PermissionDenied),
@@ -98,7 +98,7 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
         let method = method.strip_prefix("canopy.v1.").unwrap();
         format!("{identity}|{tenant}|{method}|{object}|{outcome}|{request_id}")
     });
-    let plan = format!("plans/{}", "0".repeat(64));
+    let plan = format!("plans/{}", "0".repeat(32));
     assert_eq!(
         told.collect::<Vec<_>>(),
         [
