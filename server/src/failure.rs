@@ -22,6 +22,7 @@ pub(crate) use self::cluster::ClusterFailure;
 pub(crate) use self::groups::GroupsFailure;
 pub(crate) use self::kept::KeptFailure;
 pub(crate) use self::moving::MovingFailure;
+pub(crate) use self::names::shown;
 pub(crate) use self::refusal::{KeptRefusal, call_refusal, follows_from_request, refusal};
 use crate::quota::OverQuota;
 use crate::store::StoreError;

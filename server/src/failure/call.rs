@@ -36,7 +36,7 @@ impl MayBeOvertaken for LeaseError {
     }
 }
 
-/// Says what is wrong with a name that is none of `one`, such as a plan.
+/// Describes a name that is missing, or that no resource of a kind, such as `a plan`, can have.
 fn malformed(field: &str, name: &str, one: &str) -> String {
     if name.is_empty() { format!("{field} is missing") } else { format!("`{name}` is not the name of {one}") }
 }

@@ -47,6 +47,11 @@ const OPERATION: Kind = Kind {
     such_as: "operations/0123456789abcdef-1",
 };
 
+/// As much of a caller's text as is given back.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
 impl Kind {
     fn may_have(&self, name: &str) -> bool {
         let Some((digits, rest)) = name.strip_prefix(self.folder).and_then(|name| name.split_at_checked(self.digits))
@@ -61,7 +66,7 @@ impl Kind {
     }
 
     fn unknown(&self, field: &'static str, name: &str, unknown: impl FnOnce(String) -> CallFailure) -> CallFailure {
-        let name_shown = name.chars().take(80).collect();
+        let name_shown = shown(name);
         if self.may_have(name) {
             return unknown(name_shown);
         }

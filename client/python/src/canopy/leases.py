@@ -43,7 +43,7 @@ def follow_lease(
         while True:
             try:
                 watch = v1.WatchLeasesRequest(resume_token=token, lease=lease)
-                for event in leases_pb2_grpc.LeasesStub(channel).WatchLeases(watch):
+                for event in stub.WatchLeases(watch):
                     pause_s, gone_since, token = _PAUSE_S[0], None, event.resume_token
                     kind = event.WhichOneof("event")
                     if kind in ("superseded", "lost", "expired"):

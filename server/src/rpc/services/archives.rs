@@ -31,13 +31,13 @@ use crate::jobs::planner::Planner;
 use crate::ops::config::Options;
 use crate::replan::{Replanner, Snapshot};
 use crate::rpc::EventStream;
-use crate::rpc::shared::call_pool::{CallPool, log, read_answer};
+use crate::rpc::shared::call_pool::{CallPool, Repeated, log, repeated};
 use crate::rpc::shared::events::STREAM_BUFFER;
 use crate::rpc::shared::judge::{Verdict, judge_plan, judge_request};
 use crate::rpc::shared::plan_summaries::{chosen, for_each};
 use crate::rpc::shared::status::call_status;
 use crate::store::read_signed_archive;
-use crate::store::receipts::{Claim, Open, Repeatable};
+use crate::store::receipts::Repeatable;
 use crate::store::topologies::{TopologyStore, id_of, judge_topology};
 use crate::store::{
     ArchiveKey, ArchiveTrust, ArchiveWriter, ArchivedRecord, PlanSummary, Records, Space, Store, StoreError,
@@ -190,10 +190,9 @@ impl Archives {
         let this = self.clone();
         // It goes on when its caller has left: half an import would be worse.
         let done = spawn_blocking(move || {
-            let open: Option<Open> = match request.map(|request| this.pool.receipts().claim(&request)).transpose()? {
-                None => None,
-                Some(Claim::Open(open)) => Some(open),
-                Some(Claim::Answered(answer)) => return read_answer(&answer),
+            let open = match repeated(this.pool.receipts(), request)? {
+                Repeated::Answered(answer) => return Ok(answer),
+                Repeated::Open(open) => open,
             };
             let reply = this.store(&viewer, file)?;
             open.into_iter().for_each(|open| open.keep(prost::Message::encode_to_vec(&reply)));

@@ -27,6 +27,7 @@ use tonic::{Request, Response, Status};
 use self::watch::Watches;
 use crate::call;
 use crate::drain::DrainHandle;
+use crate::failure::shown;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
@@ -34,7 +35,7 @@ use crate::replan::{
     Audience, Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of,
 };
 use crate::rpc::EventStream;
-use crate::rpc::shared::call_pool::{CallPool, shown};
+use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::fields::{Field, Kind, unix_ms};
 use crate::rpc::shared::listing::{ListRequest, Listing};

@@ -14,11 +14,11 @@ use tonic::{Request, Response, Status};
 
 use crate::call;
 use crate::clock;
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, shown};
 use crate::jobs::job::{JobState, Operation, State};
 use crate::jobs::queue::WaitedOperation;
 use crate::jobs::workers::Jobs;
-use crate::rpc::shared::call_pool::{CallPool, log, shown};
+use crate::rpc::shared::call_pool::{CallPool, log};
 use crate::rpc::shared::deadline::DeadlinePolicy;
 use crate::rpc::shared::describe;
 use crate::rpc::shared::fields::{COLLECTIVES, Field, Kind};

@@ -17,7 +17,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use self::lasting::Lasting;
 use crate::drain::DrainHandle;
 use crate::rpc::shared::admission::Admission;
-use crate::rpc::shared::call_pool::CallPool;
+use crate::rpc::shared::call_pool::{CallPool, Repeated};
 use crate::rpc::shared::deadline::DeadlinePolicy;
 use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::deliver::{INLINE_BYTES_MAX, Sink};
@@ -98,8 +98,8 @@ impl Planner for PlannerService {
         let (headers, wanted) = (request.metadata().clone(), request.get_ref());
         let call = (&headers, &*wanted.request_id, wanted);
         let open = match self.pool().repeated(Method::PrefetchPlan.name(), call).await? {
-            Ok(operation) => return Ok(Response::new(operation)),
-            Err(open) => open,
+            Repeated::Answered(operation) => return Ok(Response::new(operation)),
+            Repeated::Open(open) => open,
         };
         let operation = self.admission.leave(request).await?;
         self.pool().keep(&headers, open, &operation).await;

@@ -34,7 +34,7 @@ use crate::quota::Use;
 use crate::replan::Leases;
 use crate::rpc::EventStream;
 use crate::rpc::services::archives::Archives;
-use crate::rpc::shared::call_pool::{CallPool, log};
+use crate::rpc::shared::call_pool::{CallPool, Repeated, log};
 use crate::rpc::shared::describe;
 use crate::rpc::shared::status::{call_status, to_status};
 use crate::rpc::shared::store_check::AllSpaces;
@@ -221,8 +221,8 @@ impl Server for ServerService {
         // Each server has settings of its own.
         let pool = self.pool.alone();
         let open = match pool.repeated("ReloadConfig", (&headers, &*request.request_id, &request)).await? {
-            Ok(answer) => return Ok(Response::new(answer)),
-            Err(open) => open,
+            Repeated::Answered(answer) => return Ok(Response::new(answer)),
+            Repeated::Open(open) => open,
         };
         let on_the_wire = |Reloaded { what, outcome }| ReloadedConfig {
             what: what.to_owned(),
@@ -256,8 +256,8 @@ impl Server for ServerService {
         call::concerns(&request.filter);
         let pool = self.pool.alone();
         let open = match pool.repeated("SetLogFilter", (&headers, &*request.request_id, &request)).await? {
-            Ok(answer) => return Ok(Response::new(answer)),
-            Err(open) => open,
+            Repeated::Answered(answer) => return Ok(Response::new(answer)),
+            Repeated::Open(open) => open,
         };
         let lasts = match request.lasts.map(Duration::try_from) {
             None => Ok(None),

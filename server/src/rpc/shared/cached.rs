@@ -15,8 +15,8 @@ use canopy_wire::{
     sha256_hex,
 };
 
+use crate::failure::shown;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::rpc::shared::call_pool::shown;
 
 /// Most names of nodes in a sentence.
 const NAMES_MAX: usize = 12;

@@ -15,7 +15,7 @@ use tonic::metadata::MetadataMap;
 
 use crate::call::{self, CallContext};
 use crate::clock;
-use crate::failure::{CallFailure, PlanFailure};
+use crate::failure::{CallFailure, PlanFailure, shown};
 use crate::jobs::computing::{Computing, Seat};
 use crate::jobs::workers::Jobs;
 use crate::rpc::shared::deadline::DeadlinePolicy;
@@ -149,10 +149,9 @@ impl CallPool {
         let (receipts, request) = (self.receipts.clone(), viewer.as_ref().map(wanted).unwrap_or(Ok(None)));
         self.change(method, headers, move |records| {
             viewer?;
-            let open = match request?.map(|request| receipts.claim(&request)).transpose()? {
-                None => None,
-                Some(Claim::Open(open)) => Some(open),
-                Some(Claim::Answered(answer)) => return read_answer(&answer),
+            let open = match repeated(&receipts, request?)? {
+                Repeated::Answered(answer) => return Ok(answer),
+                Repeated::Open(open) => open,
             };
             let answer = work(records, open.as_ref())?;
             open.into_iter().for_each(|open| open.keep(answer.encode_to_vec()));
@@ -162,30 +161,23 @@ impl CallPool {
         .await
     }
 
-    /// Looks for the answer that a request of this id got before, for calls whose work cannot run where it blocks. `None`
-    /// of the second kind: the call has no id.
+    /// Looks for the answer that a request of this id got before, for calls whose work cannot run where it blocks.
     pub(in crate::rpc) async fn repeated<Q: Message, R: Message + Default + 'static>(
         &self,
         method: &'static str,
         (headers, request_id, body): (&MetadataMap, &str, &Q),
-    ) -> Result<Result<R, Option<Open>>, Status> {
+    ) -> Result<Repeated<R>, Status> {
         call::has_request_id(request_id);
         if request_id.is_empty() {
-            return Ok(Err(None));
+            return Ok(Repeated::Open(None));
         }
         let arrived = clock::now();
         let wanted = Viewer::of(headers)
             .map_err(CallFailure::from)
             .and_then(|viewer| Ok(Repeatable::new(&viewer.method(method), request_id, body)?));
         let receipts = self.receipts.clone();
-        let claimed = self.work(headers, move |_| match wanted? {
-            None => Ok(Err(None)),
-            Some(wanted) => match receipts.claim(&wanted)? {
-                Claim::Answered(answer) => read_answer(&answer).map(Ok),
-                Claim::Open(open) => Ok(Err(Some(open))),
-            },
-        });
-        claimed.await.map_err(|failure| {
+        let found = self.work(headers, move |_| repeated(&receipts, wanted?));
+        found.await.map_err(|failure| {
             log(method, arrived, Some(&failure));
             call_status(&failure)
         })
@@ -330,9 +322,26 @@ impl CallPool {
     }
 }
 
-/// An answer that was kept.
-pub(in crate::rpc) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, CallFailure> {
-    R::decode(answer).map_err(|error| CallFailure::Broken { what: format!("a receipt: {error}") })
+/// A request that may have been made before.
+pub(in crate::rpc) enum Repeated<R> {
+    /// It was, and this was the answer.
+    Answered(R),
+    /// It is to be done; its answer is kept there, if it has an id.
+    Open(Option<Open>),
+}
+
+/// Looks a request up among those that were answered. Blocks.
+pub(in crate::rpc) fn repeated<R: Message + Default>(
+    receipts: &Receipts,
+    request: Option<Repeatable>,
+) -> Result<Repeated<R>, CallFailure> {
+    match request.map(|request| receipts.claim(&request)).transpose()? {
+        None => Ok(Repeated::Open(None)),
+        Some(Claim::Open(open)) => Ok(Repeated::Open(Some(open))),
+        Some(Claim::Answered(answer)) => R::decode(answer.as_ref())
+            .map(Repeated::Answered)
+            .map_err(|error| CallFailure::Broken { what: format!("a receipt: {error}") }),
+    }
 }
 
 /// Logs how a call ended.
@@ -393,9 +402,4 @@ pub(crate) fn successor(records: &Records, plan: &StoredPlan) -> Result<String, 
     let summary = records.summary(&key)?;
     let successor = summary.as_ref().map(|summary| records.successor(summary)).transpose()?;
     Ok(successor.flatten().unwrap_or_default())
-}
-
-/// As much of a caller's text as is given back.
-pub(crate) fn shown(text: &str) -> String {
-    text.chars().take(80).collect()
 }

@@ -7,9 +7,8 @@ use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1::TopologySource;
 use canopy_topology::TopologyLimits;
 
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, shown};
 use crate::replan::{Audience, FaultLogs, Lease, Network, Replanner, Scope, entry_by_host};
-use crate::rpc::shared::call_pool::shown;
 use crate::rpc::shared::sources::read_base;
 use crate::store::topologies::id_of;
 use crate::tenant::Viewer;

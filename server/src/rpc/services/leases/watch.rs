@@ -1,4 +1,4 @@
-//! `Leases.WatchLeases`: what becomes of the plans of leases.
+//! `Leases.WatchLeases`: events of leases.
 
 use std::time::Duration;
 
