@@ -10,8 +10,8 @@ use std::time::Duration;
 use canopy_client::{Client, ErrorClass, PlanReceiver, ServerAddress};
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Accepted, Collective, CollectiveSpec, DocumentFormat, OutputFormat, OutputSpec, PlanRequest, PlanResponse,
-    Progress, TopologyDocument, TopologySource,
+    Accepted, Collective, CollectiveSpec, DocumentFormat, OutputFormat, OutputSpec, PlanResponse, PlanSpec, Progress,
+    TopologyDocument, TopologySource,
 };
 use canopy_server::{EmbeddedServer, Options};
 
@@ -57,15 +57,15 @@ async fn planned(network: &str, deadline: Duration) -> Result<Option<ColdPlan>, 
     let folder = tempfile::tempdir()?;
     let server = EmbeddedServer::start(Options::embedded(folder.path().join("data"))).await?;
     let mut client = Client::connect(&ServerAddress::unix(server.socket_path())).await?;
-    let request = PlanRequest {
+    let request = PlanSpec {
         topology: Some(TopologySource { source: Some(source(network)?) }),
         collective: Some(CollectiveSpec { kind: Collective::Allgather.into(), root: None }),
         outputs: vec![OutputSpec { format: OutputFormat::Json.into(), ..OutputSpec::default() }],
-        ..PlanRequest::default()
+        ..PlanSpec::default()
     };
     let mut receiver = Receiver { file: BufWriter::new(File::create(folder.path().join("plan.json"))?) };
     let stopwatch = Stopwatch::start();
-    let reply = match client.plan(request, Some(deadline), &mut receiver).await {
+    let reply = match client.plan(request.into_plan(), Some(deadline), &mut receiver).await {
         Err(error) if error.class() == ErrorClass::Deadline => return Ok(None),
         reply => reply?,
     };

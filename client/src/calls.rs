@@ -38,17 +38,17 @@ calls! {
     /// Makes a plan or takes it from the cache. Files over 64 KiB are described but not sent.
     plan_metadata = planner.plan(PlanRequest) -> PlanResponse;
     /// Takes a plan from the cache, or fails with reason `PLAN_NOT_CACHED`. Files are described but not sent.
-    look_up_plan = planner.look_up_plan(PlanRequest) -> PlanResponse;
+    look_up_plan = planner.look_up_plan(LookUpPlanRequest) -> PlanResponse;
     /// Makes the plans of a job for its communicators, collectives and sizes. Files are described but not sent.
     plan_bundle = planner.plan_bundle(PlanBundleRequest) -> PlanBundleResponse;
     /// Finds the best rate that any plan for a request can reach, with the proof.
-    compute_bound = analysis.compute_bound(PlanRequest) -> ComputeBoundResponse;
+    compute_bound = analysis.compute_bound(ComputeBoundRequest) -> ComputeBoundResponse;
     /// Splits one message over link-disjoint paths.
     find_paths = analysis.find_paths(FindPathsRequest) -> FindPathsResponse;
     /// Orders machines so that stock runtimes load the network least.
     order_machines = analysis.order_machines(OrderMachinesRequest) -> OrderMachinesResponse;
     /// Starts a job that makes a plan and continues without this client.
-    prefetch_plan = planner.prefetch_plan(PlanRequest) -> Operation;
+    prefetch_plan = planner.prefetch_plan(PrefetchPlanRequest) -> Operation;
     /// Describes a cached plan.
     get_plan = plans.get_plan(GetPlanRequest) -> Plan;
     /// Explains what limits a cached plan, and what is in its files.

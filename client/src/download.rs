@@ -24,10 +24,10 @@ pub struct FileName {
     pub plan: String,
     /// Its format.
     pub format: OutputFormat,
-    /// Its runtime profile; empty for [`OutputFormat::Json`].
+    /// Its runtime profile; empty for [`OutputFormat::Json`], and for the usual one of its format.
     pub profile: String,
-    /// Instances of the plan in it; 0 means the first file of the format and profile.
-    pub instances: u32,
+    /// Instances of the plan in it; `None` means the first file of the format and profile.
+    pub instances: Option<u32>,
     /// Fetches only the part of these ranks, for formats whose runtimes need no more; empty: the whole file.
     pub ranks: Vec<u32>,
     /// The caller's placement, if the plan must be for exactly these devices.
@@ -140,7 +140,7 @@ impl Client {
         let request = FetchPlanFileRequest {
             name: file.plan.clone(),
             format: file.format.into(),
-            profile: file.profile.clone(),
+            profile: Some(file.profile.clone()).filter(|profile| !profile.is_empty()),
             offset: transfer.offset(),
             ranks: file.ranks.clone(),
             instances: file.instances,

@@ -2,6 +2,8 @@
 //! `.proto` files beside this crate into `generated`, where a test keeps them alike, with the stubs of its calls
 //! behind the features `client` and `server`. It holds no logic.
 
+mod requests;
+
 /// Package `canopy.v1`. The comments are those of the `.proto` files.
 #[expect(
     missing_docs,

@@ -13,6 +13,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use canopy_planner::RequestKey;
 use opentelemetry::trace::TraceContextExt as _;
+use parking_lot::Mutex;
 use tonic::Code;
 use tonic::codegen::http::HeaderMap;
 use tracing::Span;
@@ -42,6 +43,8 @@ struct Call {
     upload: OnceLock<Upload>,
     object: OnceLock<String>,
     request_id: OnceLock<String>,
+    /// The message in its request that has the fields of a plan; empty: the request itself.
+    fields_in: Mutex<String>,
 }
 
 /// Who makes a call, and for whom, where callers are told apart.
@@ -70,6 +73,7 @@ impl CallContext {
             upload: OnceLock::new(),
             object: OnceLock::new(),
             request_id: OnceLock::new(),
+            fields_in: Mutex::default(),
         }))
     }
 
@@ -182,6 +186,20 @@ pub(crate) fn has_request_id(id: &str) {
     if let Some(call) = CallContext::current().filter(|_| !id.is_empty()) {
         let _said_already = call.0.request_id.set(id.chars().take(OBJECT_CHARS_MAX).collect());
     }
+}
+
+/// Says in which message of its request the present call has the fields of a plan.
+pub(crate) fn has_fields_in(message: impl Into<String>) {
+    if let Some(call) = CallContext::current() {
+        *call.0.fields_in.lock() = message.into();
+    }
+}
+
+/// The path of a field of a plan, or of the request itself, in the request of the present call.
+pub(crate) fn path_of(field: String) -> String {
+    let Some(call) = CallContext::current().filter(|_| canopy_wire::is_of_spec(&field)) else { return field };
+    let message = call.0.fields_in.lock();
+    if message.is_empty() { field } else { format!("{message}.{field}") }
 }
 
 /// Whether the call that ends with this code may have its line in the log: none if not, else how many of those that ended

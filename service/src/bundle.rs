@@ -37,7 +37,7 @@ use canopy_planner::Request;
 use canopy_proto::v1;
 use canopy_store::clock;
 use canopy_wire as wire;
-use canopy_wire::{Code, Priority, RequestError};
+use canopy_wire::{Code, RequestError};
 
 pub use self::here::{Bundled, Contents};
 pub use self::maker::{PlanMaker, Work};
@@ -71,15 +71,14 @@ pub async fn plan_bundle<M: PlanMaker>(
     maker: &M,
     request: v1::PlanBundleRequest,
 ) -> Result<v1::PlanBundleResponse, M::Failure> {
-    if request.joint {
+    if request.joint.is_some() {
         return joint::answer(maker, JointWanted::read(request).map_err(ServiceError::from)?).await;
     }
     Bundle { maker }.answer(Wanted::read(request).map_err(ServiceError::from)?).await
 }
 
 /// Reads a request that has all that those of a bundle's plans have, but for the network.
-fn read_probe(request: v1::PlanRequest) -> Result<Request, RequestError> {
-    Priority::stated(request.priority)?;
+fn read_probe(request: v1::PlanSpec) -> Result<Request, RequestError> {
     wire::fault_policy(request.fault_policy)?;
     wire::plan_request(request)
 }
@@ -96,11 +95,11 @@ struct Bundle<'a, M> {
 
 impl<M: PlanMaker> Bundle<'_, M> {
     async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleResponse, M::Failure> {
-        let all = v1::PlanRequest {
+        let all = v1::PlanSpec {
             topology: wanted.topology.take(),
             fault_policy: wanted.fault_policy,
             placement: wanted.placement.take(),
-            ..v1::PlanRequest::default()
+            ..v1::PlanSpec::default()
         };
         // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults
         // meanwhile.
@@ -237,7 +236,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
             let json = v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..Default::default() };
             // What is compared must be what the runtime has room for.
             let outputs = vec![json, wanted.output.clone()];
-            let request = candidate.on(v1::PlanRequest { outputs, ..item.request() });
+            let request = candidate.on(v1::PlanSpec { outputs, ..item.request() });
             // The first search may take half of what there is, each other one a little: the simulation needs its part.
             let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
             match self.plan(request, search).await {
@@ -319,9 +318,9 @@ impl<M: PlanMaker> Bundle<'_, M> {
         for PlanRange { candidate, range } in ranges {
             let found = item.reply.candidates.get(candidate).map_or("", |described| described.algorithm.as_str());
             let Some(candidate) = item.candidates.get(candidate).copied() else { continue };
-            let request = candidate.found_by(found).on(v1::PlanRequest {
+            let request = candidate.found_by(found).on(v1::PlanSpec {
                 outputs: vec![wanted.output.clone()],
-                size_bytes_min: range.first(),
+                size_bytes_min: Some(range.first()),
                 size_bytes_max: Some(range.last()),
                 ..item.request()
             });
@@ -341,7 +340,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
     }
 
     /// Makes a plan within this time, with a refusal that is one of many.
-    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanResponse, v1::OperationError> {
+    async fn plan(&self, request: v1::PlanSpec, limit: Duration) -> Result<v1::PlanResponse, v1::OperationError> {
         if limit < SEARCH_MIN {
             let text = "the deadline left no time for this plan; allow more time".to_owned();
             return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));

@@ -94,11 +94,16 @@ impl PlanService {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Outcome<Box<Answer>>, ServiceError> {
-        if let Some(reason) = stated_reason(&request) {
+        let accepts_others = ![0, i32::from(v1::OnMiss::Fail)].contains(&request.on_miss);
+        if accepts_others || request.minimum_optimality.is_some() {
+            return Ok(Outcome::NeedsServer(ServerReason::Fallback));
+        }
+        let spec = request.spec.unwrap_or_default();
+        if let Some(reason) = stated_reason(&spec) {
             return Ok(Outcome::NeedsServer(reason));
         }
-        let ignores_faults = ignores_faults(&request);
-        let request = wire::plan_request(request)?;
+        let ignores_faults = ignores_faults(&spec);
+        let request = wire::plan_request(spec)?;
         let started = clock::now();
         let prepared = self.planner.prepare(&request, stop)?;
         if prepared.memory_bytes > self.limits.memory_bytes {
@@ -136,7 +141,7 @@ impl PlanService {
     ///
     /// # Errors
     /// The folder cannot be opened.
-    pub(crate) fn needs_server(&self, request: &v1::PlanRequest) -> Result<Option<ServerReason>, ServiceError> {
+    pub(crate) fn needs_server(&self, request: &v1::PlanSpec) -> Result<Option<ServerReason>, ServiceError> {
         if let Some(reason) = stated_reason(request) {
             return Ok(Some(reason));
         }
@@ -211,20 +216,17 @@ impl PlanService {
 }
 
 /// The reason why a server has to answer, as far as the request alone says it.
-fn stated_reason(request: &v1::PlanRequest) -> Option<ServerReason> {
+fn stated_reason(request: &v1::PlanSpec) -> Option<ServerReason> {
     let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
     let base = match source {
         Some(Source::Punctured(punctured)) => punctured.base.as_ref().and_then(|base| base.source.as_ref()),
         source => source,
     };
-    if matches!(base, Some(Source::Name(_) | Source::Cluster(_))) {
-        return Some(ServerReason::StoredNetwork);
-    }
-    request.quality.is_some().then_some(ServerReason::Fallback)
+    matches!(base, Some(Source::Name(_) | Source::Cluster(_))).then_some(ServerReason::StoredNetwork)
 }
 
 /// Whether a request is to be planned as if nothing was broken.
-fn ignores_faults(request: &v1::PlanRequest) -> bool {
+fn ignores_faults(request: &v1::PlanSpec) -> bool {
     request.fault_policy == i32::from(v1::FaultPolicy::Ignore)
 }
 

@@ -7,7 +7,7 @@ use canopy_plan::{Format, InstancesAsked, Target, TargetOptions};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{AutomaticInstances, OutputFormat, OutputSpec};
 
-use crate::refused::RequestError;
+use crate::refused::{RequestError, above_zero};
 
 /// The number of a format.
 pub fn format_on_the_wire(format: Format) -> OutputFormat {
@@ -29,10 +29,10 @@ pub fn target_on_the_wire(target: Target) -> OutputSpec {
     });
     OutputSpec {
         format: format_on_the_wire(target.format).into(),
-        profile: profile.to_owned(),
+        profile: (!profile.is_empty()).then(|| profile.to_owned()),
         instancing,
         plain_channels,
-        max_layers: layers_max.map_or(0, NonZeroU32::get),
+        max_layers: layers_max.map(NonZeroU32::get),
     }
 }
 
@@ -45,11 +45,15 @@ pub fn target(output: usize, spec: &OutputSpec) -> Result<Target, RequestError> 
         Instancing::Instances(instances) => InstancesAsked::Number(instances),
         Instancing::AutomaticInstances(_) => InstancesAsked::Automatic,
     });
+    let layers_max = above_zero("max_layers", spec.max_layers).map_err(|error| RequestError::InBundle {
+        field: format!("outputs[{output}].max_layers"),
+        error: Box::new(error),
+    })?;
     let options = TargetOptions {
-        profile: &spec.profile,
+        profile: spec.profile.as_deref().unwrap_or_default(),
         instances,
         plain_channels: spec.plain_channels,
-        layers_max: NonZeroU32::new(spec.max_layers),
+        layers_max,
     };
     // What is not said is refused like what is not known: guessing would pin a default for ever.
     let format = format_of_wire(spec.format).ok_or_else(|| RequestError::UnknownValue {

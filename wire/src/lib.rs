@@ -30,8 +30,8 @@ pub use plan::{
 };
 pub use plan_request::{
     ALPHA_NS_MAX, FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, each_once,
-    fault_policy, kept_placed, kept_request, placed, plan_request, require_few_faults, sourced, topology_input,
-    topology_on_the_wire,
+    fault_policy, is_of_spec, kept_placed, kept_request, placed, plan_request, require_few_faults, sourced,
+    topology_input, topology_on_the_wire,
 };
 pub use priority::Priority;
 pub use refusal::{Code, Detail, Refusal, component, in_short, plan_refusal, request_refusal};

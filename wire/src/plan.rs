@@ -111,8 +111,8 @@ fn artifact(File { output, content, instances, layers }: File) -> v1::Artifact {
         size_bytes: content.len() as u64,
         sha256: sha256_hex(&content),
         content: Some(content.into()),
-        instances,
-        layers,
+        instances: (instances > 0).then_some(instances),
+        layers: (layers > 0).then_some(layers),
     }
 }
 
@@ -158,7 +158,7 @@ fn plain_bounds(PlainBounds { distances, degree }: &PlainBounds) -> v1::PlainBou
     let full_tree = degree.as_ref();
     v1::PlainBounds {
         distances: distances.to_string(),
-        degree: full_tree.map_or(0, |(degree, _)| *degree),
+        degree: full_tree.map(|(degree, _)| *degree),
         full_tree: full_tree.map(|(_, rate)| rate.to_string()).unwrap_or_default(),
     }
 }

@@ -2,8 +2,6 @@
 
 mod joint;
 
-use std::num::{NonZeroU32, NonZeroU64};
-
 use bytes::Bytes;
 use canopy_faults::Loss;
 use canopy_import::FileKind;
@@ -19,7 +17,7 @@ use self::joint::taken;
 use crate::formats::target;
 use crate::losses::loss;
 use crate::plan::collective_of_wire;
-use crate::refused::RequestError;
+use crate::refused::{RequestError, above_zero};
 use crate::request::{draft, draft_on_the_wire, form, roots, slots, tolerance};
 
 /// Longest start-up time of a message: a second.
@@ -40,12 +38,44 @@ const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
 
-/// Reads what to plan. Does not look at tenant and job options.
+/// Fields of a [`v1::PlanSpec`].
+const SPEC_FIELDS: &[&str] = &[
+    "algorithm",
+    "alpha_ns",
+    "chunks",
+    "collective",
+    "fault_policy",
+    "form",
+    "in_place",
+    "joint",
+    "max_chunks",
+    "max_depth",
+    "outputs",
+    "placement",
+    "ranks",
+    "root_policy",
+    "seed",
+    "shares",
+    "size_bytes_max",
+    "size_bytes_min",
+    "tolerance",
+    "topology",
+    "transit",
+    "trees_per_root",
+];
+
+/// Whether the path of a field begins with one of a [`v1::PlanSpec`].
+pub fn is_of_spec(path: &str) -> bool {
+    let end = path.find(['.', '[']).unwrap_or(path.len());
+    path.get(..end).is_some_and(|first| SPEC_FIELDS.contains(&first))
+}
+
+/// Reads what to plan. Does not look at the tenant.
 ///
 /// # Errors
 /// The first field that is wrong.
-pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
-    let (request, joint) = taken(request)?;
+pub fn plan_request(spec: v1::PlanSpec) -> Result<Request, RequestError> {
+    let (request, joint) = taken(spec)?;
     let Sourced { topology, faults } = sourced(request.topology)?;
     let collective = request
         .collective
@@ -55,7 +85,10 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
     if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
         return Err(RequestError::Size { found: size_bytes_max, limit: SIZE_BYTES_MAX_LIMIT });
     }
-    let size_bytes_min = request.size_bytes_min;
+    let size_bytes_min = request.size_bytes_min.unwrap_or(0);
+    if request.size_bytes_min == Some(0) {
+        return Err(RequestError::Zero { field: "size_bytes_min" });
+    }
     if size_bytes_min > size_bytes_max {
         return Err(RequestError::EmptySizes { min: size_bytes_min, max: size_bytes_max });
     }
@@ -67,15 +100,12 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
     if size_bytes_min > 0 && outputs.iter().all(|output| output.format == Format::Json) {
         return Err(RequestError::SmallestWithoutRuntime { min: size_bytes_min });
     }
-    let algorithm = match request.algorithm.as_str() {
-        "" => Algorithm::Auto,
-        name => canopy_baselines::algorithm(name)?,
-    };
+    let algorithm = request.algorithm.as_deref().map_or(Ok(Algorithm::Auto), canopy_baselines::algorithm)?;
     let limits = TreeLimits {
-        trees_per_root: NonZeroU64::new(request.trees_per_root.into()),
-        chunks: NonZeroU64::new(request.chunks),
-        max_chunks: NonZeroU64::new(request.max_chunks),
-        max_depth: NonZeroU32::new(request.max_depth),
+        trees_per_root: above_zero("trees_per_root", request.trees_per_root.map(u64::from))?,
+        chunks: above_zero("chunks", request.chunks)?,
+        max_chunks: above_zero("max_chunks", request.max_chunks)?,
+        max_depth: above_zero("max_depth", request.max_depth)?,
         tolerance: match request.tolerance {
             None => None,
             Some(v1::Ratio { numerator, denominator }) => {
@@ -133,7 +163,7 @@ pub fn kept_request<E>(
     document: impl FnOnce(&str) -> Result<Bytes, E>,
 ) -> Result<Request, KeptRequestError<E>> {
     use v1::topology_source::Source;
-    let mut request = v1::PlanRequest::decode(message).map_err(|_| KeptRequestError::Damaged)?;
+    let mut request = kept_spec(message).ok_or(KeptRequestError::Damaged)?;
     if let Some(v1::TopologySource { source: Some(source) }) = &mut request.topology
         && let Source::Name(id) = source
     {
@@ -143,15 +173,34 @@ pub fn kept_request<E>(
     plan_request(request).map_err(KeptRequestError::Request)
 }
 
+/// The joint collectives of a request, where versions up to 0.1 wrote them.
+#[derive(Clone, PartialEq, prost::Message)]
+struct FormerJoint {
+    #[prost(message, repeated, tag = "23")]
+    joint_collectives: Vec<v1::JointCollective>,
+    #[prost(uint32, tag = "24")]
+    joint_position: u32,
+}
+
+/// The message of a stored request, as this version or an earlier one wrote it; `None` if it is damaged.
+fn kept_spec(message: Bytes) -> Option<v1::PlanSpec> {
+    let FormerJoint { joint_collectives, joint_position } = FormerJoint::decode(message.clone()).ok()?;
+    let mut spec = v1::PlanSpec::decode(message).ok()?;
+    if !joint_collectives.is_empty() {
+        spec.joint = Some(v1::JointSpec { collectives: joint_collectives, position: joint_position });
+    }
+    Some(spec)
+}
+
 /// The ranks that a request lists, none for all, and where they are; none: it does not say.
-pub fn placed(request: &v1::PlanRequest) -> Option<(Vec<u32>, Vec<Slot>)> {
+pub fn placed(request: &v1::PlanSpec) -> Option<(Vec<u32>, Vec<Slot>)> {
     let slots = slots(request.placement.as_ref()?).ok().filter(|slots| !slots.is_empty())?;
     Some((request.ranks.clone(), slots))
 }
 
 /// The same of a request that was kept as its message.
 pub fn kept_placed(message: Bytes) -> Option<(Vec<u32>, Vec<Slot>)> {
-    placed(&v1::PlanRequest::decode(message).ok()?)
+    placed(&kept_spec(message)?)
 }
 
 fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {

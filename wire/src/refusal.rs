@@ -161,7 +161,7 @@ pub fn plan_refusal(error: &PlanError) -> Refusal {
         PlanError::InJoint { position, failure } => {
             let mut refusal = plan_refusal(failure).with("collective", position);
             if let Detail::Field(field) = refusal.detail {
-                refusal.detail = Detail::Field(format!("joint_collectives[{position}].{field}"));
+                refusal.detail = Detail::Field(format!("joint.collectives[{position}].{field}"));
             }
             refusal
         }
@@ -207,6 +207,7 @@ fn placement(error: &PlacementError) -> Refusal {
 fn request_reason(error: &RequestError) -> &'static str {
     match error {
         RequestError::Missing { .. } => "FIELD_MISSING",
+        RequestError::Zero { .. } => "VALUE_ZERO",
         RequestError::UnknownValue { .. } => "ENUM_VALUE_UNKNOWN",
         RequestError::Algorithm(_) => "ALGORITHM_UNKNOWN",
         RequestError::Output { error, .. } => files::option(error),

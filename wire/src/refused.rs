@@ -37,6 +37,8 @@ pub enum RequestError {
     Size { found: u64, limit: u64 },
     #[error("{field} is {found}, over the limit of {limit}; use less")]
     TooMany { field: &'static str, found: u64, limit: u64 },
+    #[error("{field} is 0; use a number above 0, or leave it out")]
+    Zero { field: &'static str },
     #[error("{field} repeats {what}; name each once")]
     Repeated { field: String, what: String },
     #[error("{field} is `{found}`; use 1 to 63 letters, digits, `.`, `-` and `_`")]
@@ -67,7 +69,9 @@ pub enum RequestError {
     Tolerance { numerator: u64, denominator: u64 },
     #[error("{found} ranks are placed, over the limit of {limit}; leave out placement")]
     TooManySlots { found: u64, limit: u64 },
-    #[error("the devices of placement.slots[{position}] exceed the largest index; use a smaller `device` or `count`")]
+    #[error(
+        "placement.slots[{position}] has no devices, or more than there are indices; use another `device` or `count`"
+    )]
     SlotDevices { position: usize },
     #[error(transparent)]
     Tenant(#[from] NotATenant),
@@ -109,12 +113,12 @@ impl RequestError {
             Self::SlotDevices { position } => format!("placement.slots[{position}].count"),
             Self::Tenant(_) => TENANT_HEADER.to_owned(),
             Self::Size { .. } => "size_bytes_max".to_owned(),
-            Self::TooMany { field, .. } => (*field).to_owned(),
+            Self::TooMany { field, .. } | Self::Zero { field } => (*field).to_owned(),
             Self::Repeated { field, .. } | Self::Name { field, .. } | Self::InBundle { field, .. } => field.clone(),
             Self::Margin { .. } => "margin".to_owned(),
             Self::EmptySizes { .. } | Self::SmallestWithoutRuntime { .. } => "size_bytes_min".to_owned(),
             Self::Tolerance { .. } => "tolerance".to_owned(),
-            Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),
+            Self::Optimality { .. } => "minimum_optimality".to_owned(),
             Self::Remaining(_) => "remaining".to_owned(),
             Self::Layout(_) => "layout".to_owned(),
             Self::Job(error) => error.field(),
@@ -123,6 +127,11 @@ impl RequestError {
             Self::GroupSize { field, .. } | Self::Both { field, .. } => field.clone(),
         }
     }
+}
+
+/// A number that must not be 0 where it is given.
+pub(crate) fn above_zero<N, Z: TryFrom<N>>(field: &'static str, stated: Option<N>) -> Result<Option<Z>, RequestError> {
+    stated.map(|stated| Z::try_from(stated).map_err(|_| RequestError::Zero { field })).transpose()
 }
 
 /// Why an inline topology is refused.

@@ -72,13 +72,14 @@ const SLOTS_MAX: u64 = 1 << 17;
 
 /// The caller's slots, one for each rank.
 pub fn slots(stated: &v1::Placement) -> Result<Vec<Slot>, RequestError> {
-    let found = stated.slots.iter().map(|slot| u64::from(slot.count.max(1))).sum();
+    let found = stated.slots.iter().map(|slot| u64::from(slot.count.unwrap_or(1))).sum();
     if found > SLOTS_MAX {
         return Err(RequestError::TooManySlots { found, limit: SLOTS_MAX });
     }
     let mut slots = Vec::new();
     for (position, v1::RankSlot { node, device, count }) in stated.slots.iter().enumerate() {
-        let last = device.checked_add((*count).max(1) - 1).ok_or(RequestError::SlotDevices { position })?;
+        let others = count.unwrap_or(1).checked_sub(1).ok_or(RequestError::SlotDevices { position })?;
+        let last = device.checked_add(others).ok_or(RequestError::SlotDevices { position })?;
         slots.extend((*device..=last).map(|device| Slot { node: node.clone(), device }));
     }
     Ok(slots)
@@ -86,14 +87,17 @@ pub fn slots(stated: &v1::Placement) -> Result<Vec<Slot>, RequestError> {
 
 /// Slots on the wire; consecutive devices are joined.
 pub fn slots_on_the_wire(slots: &[Slot]) -> v1::Placement {
-    let mut joined: Vec<v1::RankSlot> = Vec::new();
+    let mut joined: Vec<(v1::RankSlot, u32)> = Vec::new();
     for Slot { node, device } in slots {
         match joined.last_mut() {
-            Some(last) if last.node == *node && last.device.checked_add(last.count) == Some(*device) => last.count += 1,
-            _ => joined.push(v1::RankSlot { node: node.clone(), device: *device, count: 1 }),
+            Some((last, count)) if last.node == *node && last.device.checked_add(*count) == Some(*device) => {
+                *count += 1
+            }
+            _ => joined.push((v1::RankSlot { node: node.clone(), device: *device, count: None }, 1)),
         }
     }
-    v1::Placement { slots: joined }
+    let counted = joined.into_iter().map(|(slot, count)| v1::RankSlot { count: Some(count), ..slot });
+    v1::Placement { slots: counted.collect() }
 }
 
 /// The caller's tolerance; `None` if it is not valid.

@@ -5,7 +5,7 @@ mod limits;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use canopy_proto::v1::{self, PlanRequest, Ratio};
+use canopy_proto::v1::{self, PlanSpec, Ratio};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Rank, Topology, Transit, closest, read_part, renumbering, same_word};
 use clap::ValueEnum;
@@ -299,13 +299,13 @@ pub(crate) enum TransitName {
 
 impl PartArgs {
     /// The request, of those who take part.
-    pub(crate) fn in_request(&self, request: PlanRequest, collective: &CollectiveArgs) -> Result<PlanRequest, Failure> {
+    pub(crate) fn in_request(&self, request: PlanSpec, collective: &CollectiveArgs) -> Result<PlanSpec, Failure> {
         let transit = match self.transit {
             None => v1::GroupTransit::Unspecified,
             Some(TransitName::Forward) => v1::GroupTransit::Forward,
             Some(TransitName::Unused) => v1::GroupTransit::Unused,
         };
-        Ok(PlanRequest {
+        Ok(PlanSpec {
             shares: self.weights(collective)?,
             ranks: self.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),
             transit: transit.into(),

@@ -58,7 +58,7 @@ fn parse(text: &str, devices: &Devices) -> Result<v1::Placement, String> {
             if slots.len() + of_node.len() > RANKS_MAX {
                 return Err(format!("more than {RANKS_MAX} ranks are placed"));
             }
-            slots.extend(of_node.into_iter().map(|device| v1::RankSlot { node: node.clone(), device, count: 1 }));
+            slots.extend(of_node.into_iter().map(|device| v1::RankSlot { node: node.clone(), device, count: Some(1) }));
         }
     }
     Ok(v1::Placement { slots })
@@ -81,7 +81,7 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
 pub(crate) fn in_words(map: &v1::Placement) -> String {
     let mut items: Vec<(&str, Vec<(u32, u32)>)> = Vec::new();
     for slot in &map.slots {
-        let end = slot.device.saturating_add(slot.count.max(1) - 1);
+        let end = slot.device.saturating_add(slot.count.unwrap_or(1).saturating_sub(1));
         match items.last_mut() {
             Some((node, runs)) if *node == slot.node => match runs.last_mut() {
                 Some((_, last)) if last.checked_add(1) == Some(slot.device) => *last = end,
@@ -99,8 +99,9 @@ pub(crate) fn in_words(map: &v1::Placement) -> String {
 
 /// The device of each rank, as `host:index`; `None` if the map has another number of ranks. O(ranks).
 pub(crate) fn devices(map: &v1::Placement, ranks: u32) -> Option<Vec<String>> {
-    let count: u64 = map.slots.iter().map(|slot| u64::from(slot.count.max(1))).sum();
-    let ends = |slot: &v1::RankSlot| Some((slot.device, slot.device.checked_add(slot.count.max(1) - 1)?));
+    let count: u64 = map.slots.iter().map(|slot| u64::from(slot.count.unwrap_or(1))).sum();
+    let ends =
+        |slot: &v1::RankSlot| Some((slot.device, slot.device.checked_add(slot.count.unwrap_or(1).saturating_sub(1))?));
     // A map from elsewhere may claim any number.
     if count != u64::from(ranks) || ranks as usize > 2 * RANKS_MAX {
         return None;
@@ -116,7 +117,7 @@ pub(crate) fn devices(map: &v1::Placement, ranks: u32) -> Option<Vec<String>> {
 /// Where the ranks of a job are on its nodes, which [`check`] has found to fit the topology: consecutive ranks on one
 /// node, in the order of the nodes; ranks of one box on one node. O(ranks log ranks).
 pub(crate) fn on_nodes(topology: &Topology, nodes: &[String]) -> v1::Placement {
-    let slot = |node: &str, device: u32| v1::RankSlot { node: node.to_owned(), device, count: 1 };
+    let slot = |node: &str, device: u32| v1::RankSlot { node: node.to_owned(), device, count: Some(1) };
     let machines = hosts(topology).and_then(|hosts| machines_of(&hosts, nodes).ok());
     let slots = match own_slots(topology) {
         // The topology names the machines itself: the placement picks its ranks in the order of the job.
@@ -257,11 +258,11 @@ mod tests {
         assert_eq!(devices(&map, 5), Some(listed));
         assert_eq!(devices(&map, 4), None);
         let slot = |device, count| v1::RankSlot { node: "a".to_owned(), device, count };
-        let wide = v1::Placement { slots: vec![slot(0, u32::MAX)] };
+        let wide = v1::Placement { slots: vec![slot(0, Some(u32::MAX))] };
         assert_eq!(devices(&wide, u32::MAX), None);
-        let beyond = v1::Placement { slots: vec![slot(u32::MAX, 2)] };
+        let beyond = v1::Placement { slots: vec![slot(u32::MAX, Some(2))] };
         assert_eq!(devices(&beyond, 2), None);
-        assert_eq!(devices(&v1::Placement { slots: vec![slot(3, 0)] }, 1), Some(vec!["a:3".to_owned()]));
+        assert_eq!(devices(&v1::Placement { slots: vec![slot(3, None)] }, 1), Some(vec!["a:3".to_owned()]));
     }
 
     #[test]

@@ -81,7 +81,7 @@ mod tests {
         let failure = Box::new(PlanError::Synthesis(SynthesisError::Limits(limits)));
         let joint = PlanError::InJoint { position: 2, failure };
         let words = joint.to_string();
-        let violations = [("joint_collectives[2].max_chunks", words.as_str())];
+        let violations = [("joint.collectives[2].max_chunks", words.as_str())];
         check(told(&joint.into()), ErrorClass::Input, "LIMITS_CONTRADICT", &violations);
     }
 

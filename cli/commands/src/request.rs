@@ -43,10 +43,10 @@ pub(crate) fn plan(
     topology: v1::TopologySource,
     collective: v1::CollectiveSpec,
     outputs: Vec<v1::OutputSpec>,
-) -> v1::PlanRequest {
+) -> v1::PlanSpec {
     let (topology, collective) = (Some(topology), Some(collective));
     let alpha_ns = calibration::message_ns();
-    v1::PlanRequest { topology, collective, outputs, alpha_ns, ..v1::PlanRequest::default() }
+    v1::PlanSpec { topology, collective, outputs, alpha_ns, ..v1::PlanSpec::default() }
 }
 
 /// What a server's answer has no part of that it must have.
@@ -97,13 +97,18 @@ pub(crate) fn in_users_words(error: ClientError, topology: &str) -> ClientError 
     })
 }
 
+/// The path of a field of a plan within whatever message of a request has it.
+fn of_plan(place: &str) -> &str {
+    let in_list = || place.strip_prefix("specs[").and_then(|rest| rest.split_once("]."));
+    place.strip_prefix("spec.").or_else(|| in_list().map(|(_, field)| field)).unwrap_or(place)
+}
+
 /// The same error with other names for the fields that it objects to, where there are any.
 pub(crate) fn renamed(mut error: ClientError, name: impl Fn(&str) -> Option<String>) -> ClientError {
     if let ClientError::Refused(refusal) = &mut error {
         for (place, _) in &mut refusal.violations {
-            if let Some(name) = name(place) {
-                *place = name;
-            }
+            let field = of_plan(place);
+            *place = name(field).unwrap_or_else(|| field.to_owned());
         }
     }
     error

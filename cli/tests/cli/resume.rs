@@ -38,7 +38,15 @@ fn hex(data: &[u8]) -> String {
 fn artifact() -> Artifact {
     let (size_bytes, sha256) = (CONTENT.len() as u64, hex(CONTENT));
     let format = OutputFormat::MscclXml.into();
-    Artifact { format, profile: "msccl".to_owned(), size_bytes, sha256, content: None, instances: 1, layers: 0 }
+    Artifact {
+        format,
+        profile: "msccl".to_owned(),
+        size_bytes,
+        sha256,
+        content: None,
+        instances: Some(1),
+        layers: None,
+    }
 }
 
 fn piece(offset: usize, data: &'static [u8]) -> ContentPiece {

@@ -17,9 +17,9 @@ def main() -> None:
     topology = v1.TopologySource(expression="torus:4x4")
     healthy = plan(topology, "allgather").reply.plan.name
     with connect(default_server()) as channel:
-        request = v1.PlanRequest(topology=topology, collective=v1.CollectiveSpec(kind=v1.COLLECTIVE_ALLGATHER))
+        spec = v1.PlanSpec(topology=topology, collective=v1.CollectiveSpec(kind=v1.COLLECTIVE_ALLGATHER))
         leases = leases_pb2_grpc.LeasesStub(channel)
-        lease = leases.AcquireLease(v1.AcquireLeaseRequest(job="python", requests=[request]), timeout=30)
+        lease = leases.AcquireLease(v1.AcquireLeaseRequest(job="python", specs=[spec]), timeout=30)
         with contextlib.closing(follow_lease(lease.name)) as events:
             check(events, channel, topology, lease, healthy)
     print(f"followed {lease.name}", file=sys.stderr)

@@ -9,9 +9,10 @@ use canopy_proto::v1::plans_server::{Plans, PlansServer};
 use canopy_proto::v1::{
     ArchiveEvent, EvictPlansRequest, EvictPlansResponse, ExplainPlanRequest, ExportPlansRequest, FetchPlanFileEvent,
     FetchPlanFileRequest, GetPlanRequest, GetPlanSummaryRequest, ImportPlansRequest, ImportPlansResponse,
-    ListPlansRequest, ListPlansResponse, Operation, PinPlanRequest, Plan, PlanBundleRequest, PlanBundleResponse,
-    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanMovingEvent, PlanMovingRequest, PlanRequest,
-    PlanResponse, PlanSummary, SimulatePlanRequest, SimulatePlanResponse, UnpinPlanRequest,
+    ListPlansRequest, ListPlansResponse, LookUpPlanRequest, Operation, PinPlanRequest, Plan, PlanBundleRequest,
+    PlanBundleResponse, PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanMovingEvent,
+    PlanMovingRequest, PlanRequest, PlanResponse, PlanSummary, PrefetchPlanRequest, SimulatePlanRequest,
+    SimulatePlanResponse, UnpinPlanRequest,
 };
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -87,11 +88,11 @@ impl<S: Script> Planner for Scripted<S> {
         Err(unscripted())
     }
 
-    async fn look_up_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
+    async fn look_up_plan(&self, _: Request<LookUpPlanRequest>) -> Result<Response<PlanResponse>, Status> {
         Err(unscripted())
     }
 
-    async fn prefetch_plan(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+    async fn prefetch_plan(&self, _: Request<PrefetchPlanRequest>) -> Result<Response<Operation>, Status> {
         Err(unscripted())
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_client::{Client, ClientError, ContentError, ErrorClass, PlanReceiver, ServerAddress};
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::{Accepted, Artifact, ContentPiece, Plan, PlanEvent, PlanRequest, PlanResponse, Progress};
+use canopy_proto::v1::{Accepted, Artifact, ContentPiece, Plan, PlanEvent, PlanResponse, PlanSpec, Progress};
 use sha2::{Digest, Sha256};
 use tokio_stream::StreamExt as _;
 use tonic::{Code, Status};
@@ -82,7 +82,7 @@ async fn call(script: Opening, deadline: Option<Duration>) -> (Result<PlanRespon
     let outcome = tokio::select! {
         outcome = async {
             let mut client = Client::connect(&ServerAddress::unix(&socket)).await?;
-            client.plan(PlanRequest::default(), deadline, &mut recorder).await
+            client.plan(PlanSpec::default().into_plan(), deadline, &mut recorder).await
         } => outcome,
         _ = server => panic!("the server ended"),
     };

@@ -61,13 +61,13 @@ class Server(unittest.TestCase):
 
         def lease(_: int, __: int) -> None:
             with grpc.insecure_channel(address, options=[("grpc.default_authority", "localhost")]) as channel:
-                request = v1.PlanRequest(
+                spec = v1.PlanSpec(
                     topology=v1.TopologySource(expression="ring:4"),
                     collective=v1.CollectiveSpec(kind=v1.COLLECTIVE_ALLREDUCE),
                     outputs=[v1.OutputSpec(format=v1.OUTPUT_FORMAT_ONECCL_XML)],
                 )
-                planner_pb2_grpc.PlannerStub(channel).Plan(request, timeout=30)
-                asked = v1.AcquireLeaseRequest(job="training (a)", requests=[request], ttl=Duration(seconds=600))
+                planner_pb2_grpc.PlannerStub(channel).Plan(v1.PlanRequest(spec=spec), timeout=30)
+                asked = v1.AcquireLeaseRequest(job="training (a)", specs=[spec], ttl=Duration(seconds=600))
                 leases_pb2_grpc.LeasesStub(channel).AcquireLease(asked, timeout=30)
 
         self.in_child(lease)

@@ -119,14 +119,14 @@ pub struct NicTarget {
     /// The device that the NIC belongs to, or the NIC by its own name.
     #[prost(message, optional, tag = "1")]
     pub device: ::core::option::Option<DeviceTarget>,
-    /// Id of the node at the other end of one port: only that port. Empty: all ports.
+    /// Id of the node at the other end of one port: only that port. Unset: all ports.
     #[prost(string, tag = "2")]
     pub port: ::prost::alloc::string::String,
 }
 /// A device: by the id of its node, by machine and index, or a NIC by machine and name.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeviceTarget {
-    /// Id of its node; empty to use `host` with `index` or `nic`.
+    /// Id of its node; unset to use `host` with `index` or `nic`.
     #[prost(string, tag = "1")]
     pub node: ::prost::alloc::string::String,
     /// Name of its machine or box, whole or short.
@@ -175,7 +175,7 @@ pub struct TopologyDocument {
 /// A network of compute nodes and switches, joined by directed links.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Topology {
-    /// Display name; may be empty.
+    /// Display name. Unset: none.
     #[prost(string, tag = "1")]
     pub display_name: ::prost::alloc::string::String,
     /// Nodes in any order. Compute nodes without a rank are numbered in this order.
@@ -396,18 +396,19 @@ pub struct OutputSpec {
     /// Its format. Must be given.
     #[prost(enumeration = "OutputFormat", tag = "1")]
     pub format: i32,
-    /// Runtime profile, for runtime formats only: `msccl`. Empty there: `msccl`.
-    #[prost(string, tag = "2")]
-    pub profile: ::prost::alloc::string::String,
+    /// Runtime profile, for runtime formats only. Unset: `msccl` for MSCCL XML, `mscclpp-0.10` for execution plans, `oneccl`
+    /// for oneCCL XML and `routes` for routes.
+    #[prost(string, optional, tag = "2")]
+    pub profile: ::core::option::Option<::prost::alloc::string::String>,
     /// Each rank reads and writes the memory of one other rank at a time, even if the network's switches multicast or
     /// aggregate. For OUTPUT_FORMAT_MSCCLPP_JSON only. False: the capabilities of switches are used.
     #[prost(bool, tag = "5")]
     pub plain_channels: bool,
     /// Most layers that deadlock-free routes may use. If the plan's own routes need more, chunks take other routes in the
     /// file (warning ROUTES_MOVED states the cost). FAILED_PRECONDITION with reason LAYERS_INFEASIBLE and the number
-    /// `needed` if some ranks have no other route. For OUTPUT_FORMAT_ROUTES_XML only. 0: no limit.
-    #[prost(uint32, tag = "6")]
-    pub max_layers: u32,
+    /// `needed` if some ranks have no other route. For OUTPUT_FORMAT_ROUTES_XML only. > 0. Unset: no limit.
+    #[prost(uint32, optional, tag = "6")]
+    pub max_layers: ::core::option::Option<u32>,
     /// Number of instances of the plan in a runtime file. Each instance does with an equal part of every share what the
     /// plan does with the share, on its own channels and in its own thread blocks. The load of every link stays the same;
     /// channels, thread blocks and the alignment of the message are multiplied. Not for OUTPUT_FORMAT_JSON. Unset: one.
@@ -487,7 +488,7 @@ pub struct Plan {
     #[prost(message, optional, tag = "16")]
     pub form: ::core::option::Option<FormChoice>,
     /// Generator expression, without latencies, of the family member that the network was recognised as, if the network
-    /// names no boxes and the plan uses those of the family. Empty otherwise, and in plans of older versions.
+    /// names no boxes and the plan uses those of the family. Unset otherwise, and in plans of older versions.
     #[prost(string, tag = "17")]
     pub family: ::prost::alloc::string::String,
     /// The device of each rank, from the request's placement or from the topology's hosts or boxes; unset if neither says
@@ -506,7 +507,7 @@ pub struct Plan {
     #[prost(message, optional, tag = "23")]
     pub path_choice: ::core::option::Option<PathChoice>,
     /// The links that it uses: bit i % 8 of byte i / 8, lowest first, is set if it sends anything over link i of its
-    /// network, as numbered in the plan file. Empty in plans of older versions, where this is unknown.
+    /// network, as numbered in the plan file. Unset in plans of older versions, where this is unknown.
     #[prost(bytes = "bytes", tag = "24")]
     pub links_used: ::prost::bytes::Bytes,
     /// Its part in a joint schedule; unset for all other plans, and in plans of older versions.
@@ -515,11 +516,11 @@ pub struct Plan {
     /// Bound on the time of a plan by `tacos-ilp`; unset for everything else, and in plans of older versions.
     #[prost(message, optional, tag = "26")]
     pub time_proof: ::core::option::Option<TimeProof>,
-    /// Name of the network, as its document or expression states it; empty if it has none.
+    /// Name of the network, as its document or expression states it; unset if it has none.
     #[prost(string, tag = "27")]
     pub network: ::prost::alloc::string::String,
     /// The faults of that network that the plan goes around, such as `link:b0g3-ib`: the first eight, separated by commas,
-    /// and how many more there are. Empty if there were none, and in plans of older versions.
+    /// and how many more there are. Unset if there were none, and in plans of older versions.
     #[prost(string, tag = "28")]
     pub without: ::prost::alloc::string::String,
 }
@@ -636,10 +637,10 @@ pub struct RankSlot {
     /// The rank's index on that machine, from 0.
     #[prost(uint32, tag = "2")]
     pub device: u32,
-    /// Number of consecutive ranks on consecutive devices, starting with `device`; 0 means 1. Replies join slots where
+    /// Number of consecutive ranks on consecutive devices, starting with `device`, > 0. Unset: 1. Replies join slots where
     /// possible.
-    #[prost(uint32, tag = "3")]
-    pub count: u32,
+    #[prost(uint32, optional, tag = "3")]
+    pub count: ::core::option::Option<u32>,
 }
 /// The form of an allreduce, and why it was chosen.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -650,7 +651,7 @@ pub struct FormChoice {
     /// The reason.
     #[prost(enumeration = "FormReason", tag = "2")]
     pub reason: i32,
-    /// Algbw of two phases one after the other; empty unless the form is ALLREDUCE_FORM_TREES and it is known.
+    /// Algbw of two phases one after the other; unset unless the form is ALLREDUCE_FORM_TREES and it is known.
     #[prost(string, tag = "3")]
     pub two_phases: ::prost::alloc::string::String,
 }
@@ -680,14 +681,14 @@ pub struct Provenance {
     /// Wall time of planning in milliseconds: bound, synthesis, check and lowering.
     #[prost(double, tag = "3")]
     pub wall_ms: f64,
-    /// Class of the planner: another class makes other plans. This and the following fields are empty in plans of older
+    /// Class of the planner: another class makes other plans. This and the following fields are unset in plans of older
     /// versions.
     #[prost(string, tag = "4")]
     pub planner_class: ::prost::alloc::string::String,
     /// Key of the request that it was made for: 64 hexadecimal digits, as in `Accepted.request_key`.
     #[prost(string, tag = "5")]
     pub request_key: ::prost::alloc::string::String,
-    /// The isolated tenant that owns the plan; empty if it is shared.
+    /// The isolated tenant that owns the plan; unset if it is shared.
     #[prost(string, tag = "6")]
     pub tenant: ::prost::alloc::string::String,
     /// Keys of the stored schedules that it was made from, 64 hexadecimal digits each. They serve other networks of the
@@ -695,7 +696,7 @@ pub struct Provenance {
     #[prost(string, repeated, tag = "7")]
     pub schedules: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Id of the plan whose schedule was repaired to make this one, for the healthy network or one with fewer faults;
-    /// empty if it was not made by repair.
+    /// unset if it was not made by repair.
     #[prost(string, tag = "8")]
     pub repaired_from: ::prost::alloc::string::String,
     /// Schedules that were left out of the comparison because they failed a check or their search broke, 16 at most. Each
@@ -928,7 +929,7 @@ pub struct Artifact {
     /// Its format.
     #[prost(enumeration = "OutputFormat", tag = "1")]
     pub format: i32,
-    /// Its runtime profile; empty for `OUTPUT_FORMAT_JSON`.
+    /// Its runtime profile; unset for `OUTPUT_FORMAT_JSON`.
     #[prost(string, tag = "2")]
     pub profile: ::prost::alloc::string::String,
     /// Its length in bytes.
@@ -940,13 +941,13 @@ pub struct Artifact {
     /// The content: set in `PlanResponse` up to 64 KiB, never in `PlanEvent`, which sends pieces.
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub content: ::core::option::Option<::prost::bytes::Bytes>,
-    /// Instances of the plan in an MSCCL file, see `OutputSpec.instancing`. 0 for other formats, and for files stored
+    /// Instances of the plan in an MSCCL file, see `OutputSpec.instancing`. Unset for other formats, and for files stored
     /// before instances existed, which have one.
-    #[prost(uint32, tag = "6")]
-    pub instances: u32,
-    /// Layers that the routes of a routes file need to be free of deadlocks; 0 for other formats.
-    #[prost(uint32, tag = "7")]
-    pub layers: u32,
+    #[prost(uint32, optional, tag = "6")]
+    pub instances: ::core::option::Option<u32>,
+    /// Layers that the routes of a routes file need to be free of deadlocks; unset for other formats.
+    #[prost(uint32, optional, tag = "7")]
+    pub layers: ::core::option::Option<u32>,
 }
 /// What limits a plan, and the contents of its files.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1344,12 +1345,12 @@ pub struct Fallback {
     /// Text for people.
     #[prost(string, tag = "2")]
     pub text: ::prost::alloc::string::String,
-    /// `operations/…`: the job that still makes the requested plan. Empty if none does: only detached jobs outlive their
+    /// `operations/…`: the job that still makes the requested plan. Unset if none does: only detached jobs outlive their
     /// callers.
     #[prost(string, tag = "3")]
     pub operation: ::prost::alloc::string::String,
     /// `plans/…`: the id that the requested plan will have once it is made; it never replaces the provisional plan under
-    /// its own id. Empty if the topology had not been read yet.
+    /// its own id. Unset if the topology had not been read yet.
     #[prost(string, tag = "4")]
     pub plan: ::prost::alloc::string::String,
 }
@@ -1482,7 +1483,7 @@ pub struct OperationMetadata {
     /// When it ended; unset until then.
     #[prost(message, optional, tag = "9")]
     pub end_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The isolated tenant that owns the job, and alone sees it; empty if it is shared.
+    /// The isolated tenant that owns the job, and alone sees it; unset if it is shared.
     #[prost(string, tag = "10")]
     pub tenant: ::prost::alloc::string::String,
 }
@@ -1528,18 +1529,18 @@ pub struct GetOperationRequest {
 /// Which operations to list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListOperationsRequest {
-    /// Most operations on a page, at most 1000; 0 means 50.
+    /// Most operations on a page, at most 1000. Unset: 50.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    /// `next_page_token` of the previous page, with the same filter and order; unset for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `name`, `state` (`queued`, `running`, `succeeded`,
+    /// As in ListPlansRequest; unset for all. Fields: `name`, `state` (`queued`, `running`, `succeeded`,
     /// `failed`, `cancelled`), `priority` (`prefetch`, `interactive`, `job-start`, `repair`), `detached`, `done`,
     /// `collective`, `created`. Operators: `=`, `!=`, and `<`, `<=`, `>`, `>=` for times (RFC 3339).
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty: newest first.
+    /// As in ListPlansRequest. Unset: newest first.
     #[prost(string, tag = "4")]
     pub order_by: ::prost::alloc::string::String,
 }
@@ -1549,7 +1550,7 @@ pub struct ListOperationsResponse {
     /// The operations.
     #[prost(message, repeated, tag = "1")]
     pub operations: ::prost::alloc::vec::Vec<Operation>,
-    /// Token of the next page; empty after the last page.
+    /// Token of the next page; unset after the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
     /// Number of operations that match the filter, on all pages.
@@ -1573,7 +1574,7 @@ pub struct CancelOperationRequest {
     /// `operations/…`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty: a repeat within 24 hours gets the first answer.
+    /// UUID of this request. Unset: none. A repeat within 24 hours gets the first answer.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -2281,7 +2282,7 @@ pub struct GroupRates {
     /// What no schedule beats, as the lengths prove; the same as `seconds` where the optimum is proven.
     #[prost(string, tag = "3")]
     pub seconds_bound: ::prost::alloc::string::String,
-    /// Rings in the order of ranks, all at once. Empty without a comparison, as the next two.
+    /// Rings in the order of ranks, all at once. Unset without a comparison, as the next two.
     #[prost(string, tag = "4")]
     pub seconds_rings: ::prost::alloc::string::String,
     /// One class after another, each jointly optimal.
@@ -2318,7 +2319,7 @@ pub struct GroupOrder {
     /// The dimensions, the fastest first, such as `tp=8 dp=16`.
     #[prost(string, tag = "1")]
     pub layout: ::prost::alloc::string::String,
-    /// What all groups take together in this order, in seconds, `num/den`; empty if link prices of a better one prove that it is no
+    /// What all groups take together in this order, in seconds, `num/den`; unset if link prices of a better one prove that it is no
     /// faster.
     #[prost(string, tag = "2")]
     pub seconds: ::prost::alloc::string::String,
@@ -2357,7 +2358,7 @@ pub struct GroupClassRates {
     /// Size of the collective of each group in bytes.
     #[prost(uint64, tag = "5")]
     pub size_bytes: u64,
-    /// The class alone on the network, jointly optimal. Empty without a comparison.
+    /// The class alone on the network, jointly optimal. Unset without a comparison.
     #[prost(string, tag = "6")]
     pub seconds_alone: ::prost::alloc::string::String,
 }
@@ -2442,7 +2443,7 @@ pub struct PlanGroupsRequest {
     /// Ranks forward nothing for groups that they are not in.
     #[prost(bool, tag = "4")]
     pub members_only: bool,
-    /// Files of each plan, as in PlanRequest. Empty: no plan is made, and only rates are sent.
+    /// Files of each plan, as in PlanSpec. Empty: no plan is made, and only rates are sent.
     #[prost(message, repeated, tag = "5")]
     pub outputs: ::prost::alloc::vec::Vec<OutputSpec>,
     /// Leaves out what rings, phases and plans made alone take.
@@ -2464,12 +2465,13 @@ pub struct PlanGroupsRequest {
     /// have the rest of each link.
     #[prost(message, repeated, tag = "12")]
     pub running: ::prost::alloc::vec::Vec<RunningGroups>,
-    /// As in PlanRequest, for groups whose plans are trees; all groups may take longer then.
-    #[prost(uint64, tag = "13")]
-    pub max_chunks: u64,
-    #[prost(uint32, tag = "14")]
-    pub max_depth: u32,
-    /// As in PlanRequest. A group keeps the ranks that faults leave it; it ends if that is one, and so does a pair of stages that
+    /// As in PlanSpec, for groups whose plans are trees; all groups may take longer then.
+    #[prost(uint64, optional, tag = "13")]
+    pub max_chunks: ::core::option::Option<u64>,
+    /// Likewise.
+    #[prost(uint32, optional, tag = "14")]
+    pub max_depth: ::core::option::Option<u32>,
+    /// As in PlanSpec. A group keeps the ranks that faults leave it; it ends if that is one, and so does a pair of stages that
     /// loses a rank. The first rank that is left is the root.
     #[prost(enumeration = "FaultPolicy", tag = "7")]
     pub fault_policy: i32,
@@ -2539,7 +2541,7 @@ pub struct MovingNetwork {
     /// The network, at most 1,024 ranks. Must be given.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<TopologySource>,
-    /// As in PlanRequest. Known faults that come while the stream is open count from the next matrix on. NICs may be slow or dead;
+    /// As in PlanSpec. Known faults that come while the stream is open count from the next matrix on. NICs may be slow or dead;
     /// a rank that is lost sends and receives nothing.
     #[prost(enumeration = "FaultPolicy", tag = "2")]
     pub fault_policy: i32,
@@ -2665,11 +2667,11 @@ pub struct MovingRefusal {
 }
 /// What to plan. Every field counts: a field that does not fit the others is refused, not ignored.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PlanRequest {
+pub struct PlanSpec {
     /// The network. Must be given.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<TopologySource>,
-    /// The collective. Must be given.
+    /// The collective. Must be given, but for a joint plan.
     #[prost(message, optional, tag = "2")]
     pub collective: ::core::option::Option<CollectiveSpec>,
     /// Largest message in bytes, inclusive, > 0. It limits where the plan is valid and how far runtime files split chunks.
@@ -2682,41 +2684,26 @@ pub struct PlanRequest {
     /// Name of an algorithm: `auto`, `forest`, `stages`, `orbits`, `flow`, `bfb`, `tsmcf`, `tacos`, `tacos-ilp`, `tacos-published`, `direct-xy`, `ring-xy`, `taccl-like`, `expansion`, `kautz`, `kautz-m`,
     /// `dfc2`, `dfc2-do`, `multitree`, `blink`, `direct`,
     /// `ring`, `sssp`, `ewsp`, `dor`, `pmcf`, `pmcf-shortest`, `ilp-disjoint`, `ilp-shortest`, `pairwise`, `bruck`, `recursive-doubling`, `binomial`,
-    /// `double-tree`, `local-ring`, `bine` or `swing`. Empty: `auto`.
-    #[prost(string, tag = "5")]
-    pub algorithm: ::prost::alloc::string::String,
+    /// `double-tree`, `local-ring`, `bine` or `swing`. Unset: `auto`.
+    #[prost(string, optional, tag = "5")]
+    pub algorithm: ::core::option::Option<::prost::alloc::string::String>,
     /// Files to make, 1 to 8, all different. Empty: one `OUTPUT_FORMAT_JSON`.
     #[prost(message, repeated, tag = "6")]
     pub outputs: ::prost::alloc::vec::Vec<OutputSpec>,
-    /// The least acceptable quality. Unset: any correct plan.
-    #[prost(message, optional, tag = "7")]
-    pub quality: ::core::option::Option<QualityPolicy>,
-    /// Order of waiting jobs. Unset: PRIORITY_INTERACTIVE, but PRIORITY_PREFETCH for PrefetchPlan. A job shared by several
-    /// requests has the highest of their priorities. Not for LookUpPlan and ComputeBound, which run no job.
-    #[prost(enumeration = "Priority", tag = "8")]
-    pub priority: i32,
-    /// The job continues after all callers have left, and past their deadlines. PrefetchPlan implies it. Not for LookUpPlan
-    /// and ComputeBound.
-    #[prost(bool, tag = "9")]
-    pub detached: bool,
-    /// UUID of this request, for PrefetchPlan only: a repeat within 24 hours gets the first answer. The other methods do not
-    /// need one: equal requests get equal answers.
-    #[prost(string, tag = "10")]
-    pub request_id: ::prost::alloc::string::String,
-    /// Exact number of trees per root (k), for tree plans: the best rate for that number. 0: the number that loses no
+    /// Exact number of trees per root (k), for tree plans: the best rate for that number, > 0. Unset: the number that loses no
     /// rate, or the best one found that fits every file's runtime (warning FEWER_TREES). For an allreduce this is the
     /// total number of trees, with any roots, if that is faster than k trees per rank.
-    #[prost(uint32, tag = "11")]
-    pub trees_per_root: u32,
+    #[prost(uint32, optional, tag = "11")]
+    pub trees_per_root: ::core::option::Option<u32>,
     /// Most chunks per share, for tree plans (one chunk per tree of a root): the planner chooses the best number up to it;
-    /// for bfb, the best one found. 0: no limit. Not together with `trees_per_root` or `chunks`.
-    #[prost(uint64, tag = "12")]
-    pub max_chunks: u64,
+    /// for bfb, the best one found. > 0. Unset: no limit. Not together with `trees_per_root` or `chunks`.
+    #[prost(uint64, optional, tag = "12")]
+    pub max_chunks: ::core::option::Option<u64>,
     /// Greatest depth of a tree in rank-to-rank hops, for tree plans (an allreduce passes two trees): the best rate found
-    /// for trees of that depth. 0: no limit. If no plan is possible: FAILED_PRECONDITION with reason DEPTH_INFEASIBLE and
+    /// for trees of that depth, > 0. Unset: no limit. If no plan is possible: FAILED_PRECONDITION with reason DEPTH_INFEASIBLE and
     /// the smallest possible depth in `least`.
-    #[prost(uint32, tag = "13")]
-    pub max_depth: u32,
+    #[prost(uint32, optional, tag = "13")]
+    pub max_depth: ::core::option::Option<u32>,
     /// Relative sizes of the ranks' shares, such as their lengths in bytes: one per rank, not all 0; a rank with 0 has no
     /// share. For allgather, reduce-scatter, allreduce, gather and scatter; not for broadcast and reduce. For an
     /// all-to-all (then an all-to-all-v), relative sizes of its blocks: one for each pair of ranks, first the blocks from
@@ -2753,26 +2740,17 @@ pub struct PlanRequest {
     #[prost(message, optional, tag = "20")]
     pub placement: ::core::option::Option<Placement>,
     /// Smallest message in bytes that runtime files serve, at most `size_bytes_max`; smaller messages are left to other
-    /// files or to the runtime. Not for OUTPUT_FORMAT_JSON alone, which serves all sizes. 0: any size.
-    #[prost(uint64, tag = "21")]
-    pub size_bytes_min: u64,
-    /// Exact number of chunks per share, for plans in steps (bfb); each chunk moves as a whole. 0: the smallest number
+    /// files or to the runtime. Not for OUTPUT_FORMAT_JSON alone, which serves all sizes. Unset: any size.
+    #[prost(uint64, optional, tag = "21")]
+    pub size_bytes_min: ::core::option::Option<u64>,
+    /// Exact number of chunks per share, for plans in steps (bfb); each chunk moves as a whole; > 0. Unset: the smallest number
     /// that no other one beats.
-    #[prost(uint64, tag = "22")]
-    pub chunks: u64,
+    #[prost(uint64, optional, tag = "22")]
+    pub chunks: ::core::option::Option<u64>,
     /// Seed of the random choices of `tacos` and `tacos-published`: equal seeds give equal plans, and different seeds may
     /// give different ones. Not for other algorithms, which make no random choices.
     #[prost(uint64, tag = "25")]
     pub seed: u64,
-    /// Concurrent collectives, at most 16, of which this plan is for one. All are planned jointly, in steps in which no
-    /// two of them use one link, and each has a plan of its own that fits the others (`Plan.joint`). They state
-    /// collective, ranks, size and chunks, so no other field may state these, nor may placements, faults or provisional
-    /// plans be given; the algorithm is `tacos`. Empty: the collective runs alone.
-    #[prost(message, repeated, tag = "23")]
-    pub joint_collectives: ::prost::alloc::vec::Vec<JointCollective>,
-    /// Index of the joint collective that the plan is for, from 0.
-    #[prost(uint32, tag = "24")]
-    pub joint_position: u32,
     /// How to treat the faults that the server knows. Unset: FAULT_POLICY_APPLY. Joint plans cannot be made around faults:
     /// if there are any, FAILED_PRECONDITION with reason FAULTS_KNOWN.
     #[prost(enumeration = "FaultPolicy", tag = "26")]
@@ -2781,6 +2759,68 @@ pub struct PlanRequest {
     /// stated size with it. Not for joint collectives. Unset: 1000.
     #[prost(uint64, optional, tag = "27")]
     pub alpha_ns: ::core::option::Option<u64>,
+    /// Plans it jointly with concurrent collectives. These state collective, ranks, size and chunks, so no other field may
+    /// state them, nor may placements or faults be given; the algorithm is `tacos`. Unset: the collective runs alone.
+    #[prost(message, optional, tag = "28")]
+    pub joint: ::core::option::Option<JointSpec>,
+}
+/// A plan request.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlanRequest {
+    /// What to plan. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub spec: ::core::option::Option<PlanSpec>,
+    /// Least acceptable achieved ÷ bound; a plan below it is refused with FAILED_PRECONDITION. Unset: any correct plan.
+    #[prost(message, optional, tag = "2")]
+    pub minimum_optimality: ::core::option::Option<Ratio>,
+    /// What to do if the plan is not ready in time or cannot be made. Unset: ON_MISS_FAIL. Joint plans have no provisional
+    /// ones.
+    #[prost(enumeration = "OnMiss", tag = "3")]
+    pub on_miss: i32,
+    /// Order of waiting jobs. Unset: PRIORITY_INTERACTIVE. A job shared by several requests has the highest of their
+    /// priorities.
+    #[prost(enumeration = "Priority", tag = "4")]
+    pub priority: i32,
+    /// The job continues after all callers have left, and past their deadlines.
+    #[prost(bool, tag = "5")]
+    pub detached: bool,
+    /// UUID of this request, for the logs. A repeat needs none: equal requests get equal answers.
+    #[prost(string, tag = "6")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// A plan to look up.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LookUpPlanRequest {
+    /// As for Plan. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub spec: ::core::option::Option<PlanSpec>,
+    /// As for Plan.
+    #[prost(message, optional, tag = "2")]
+    pub minimum_optimality: ::core::option::Option<Ratio>,
+}
+/// A plan to make for later.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PrefetchPlanRequest {
+    /// As for Plan. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub spec: ::core::option::Option<PlanSpec>,
+    /// Order of waiting jobs. Unset: PRIORITY_PREFETCH.
+    #[prost(enumeration = "Priority", tag = "2")]
+    pub priority: i32,
+    /// UUID of this request: a repeat within 24 hours gets the first answer.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Concurrent collectives, of which a plan is for one. All are planned jointly, in steps in which no two of them use one
+/// link, and each has a plan of its own that fits the others (`Plan.joint`).
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct JointSpec {
+    /// All of them, 1 to 16.
+    #[prost(message, repeated, tag = "1")]
+    pub collectives: ::prost::alloc::vec::Vec<JointCollective>,
+    /// Index of the one that the plan is for, from 0.
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
 }
 /// One of several concurrent collectives.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2798,19 +2838,9 @@ pub struct JointCollective {
     /// Size of its message in bytes, > 0: decides how long its steps take beside the others. Unset: 1 GiB.
     #[prost(uint64, optional, tag = "4")]
     pub size_bytes: ::core::option::Option<u64>,
-    /// Chunks per share. 0 means 1.
-    #[prost(uint64, tag = "5")]
-    pub chunks: u64,
-}
-/// The least acceptable quality.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct QualityPolicy {
-    /// Least acceptable achieved ÷ bound; a plan below it is refused with FAILED_PRECONDITION.
-    #[prost(message, optional, tag = "1")]
-    pub minimum_optimality: ::core::option::Option<Ratio>,
-    /// What to do if the requested plan is not ready in time or cannot be made.
-    #[prost(enumeration = "OnMiss", tag = "2")]
-    pub on_miss: i32,
+    /// Chunks per share, > 0. Unset: 1.
+    #[prost(uint64, optional, tag = "5")]
+    pub chunks: ::core::option::Option<u64>,
 }
 /// One message of StreamPlan.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2887,9 +2917,9 @@ pub struct PlanBundleRequest {
     /// The collectives of each communicator, at most 8, each kind once. Must be given.
     #[prost(message, repeated, tag = "3")]
     pub collectives: ::prost::alloc::vec::Vec<CollectiveSpec>,
-    /// Smallest message in bytes; 0 means 1.
-    #[prost(uint64, tag = "4")]
-    pub size_bytes_min: u64,
+    /// Smallest message in bytes, > 0. Unset: 1.
+    #[prost(uint64, optional, tag = "4")]
+    pub size_bytes_min: ::core::option::Option<u64>,
     /// Largest message in bytes, inclusive, > 0. Unset: 1 GiB.
     #[prost(uint64, optional, tag = "5")]
     pub size_bytes_max: ::core::option::Option<u64>,
@@ -2914,25 +2944,28 @@ pub struct PlanBundleRequest {
     /// Start-up time of each message in the simulation, in nanoseconds. Unset: 1000.
     #[prost(uint64, optional, tag = "11")]
     pub alpha_ns: ::core::option::Option<u64>,
-    /// Plans concurrent collectives jointly: `joint_collectives` lists them, and `outputs` the files of each. Only
-    /// `topology` and `priority` may be given besides. Either all of them get a plan, or the call is refused.
-    #[prost(bool, tag = "12")]
-    pub joint: bool,
-    /// As in PlanRequest, with unique names. If and only if `joint` is set.
-    #[prost(message, repeated, tag = "13")]
-    pub joint_collectives: ::prost::alloc::vec::Vec<JointCollective>,
-    /// Files of each joint collective, as in PlanRequest; an `OUTPUT_FORMAT_JSON` file is added if it is missing. Only
-    /// with `joint`.
-    #[prost(message, repeated, tag = "14")]
-    pub outputs: ::prost::alloc::vec::Vec<OutputSpec>,
-    /// As in PlanRequest. Communicators keep the ranks that survive the faults; `ranks` are those of the healthy network.
+    /// Plans concurrent collectives jointly. Only `topology`, `priority` and `fault_policy` may be given besides. Either
+    /// all of them get a plan, or the call is refused. Unset: `collectives` run one at a time.
+    #[prost(message, optional, tag = "12")]
+    pub joint: ::core::option::Option<JointBundleSpec>,
+    /// As in PlanSpec. Communicators keep the ranks that survive the faults; `ranks` are those of the healthy network.
     #[prost(enumeration = "FaultPolicy", tag = "15")]
     pub fault_policy: i32,
-    /// The device of each rank of the job, as in PlanRequest: of all ranks of `topology`, or of those that the placement
+    /// The device of each rank of the job, as in PlanSpec: of all ranks of `topology`, or of those that the placement
     /// chooses. Each plan is made for the devices of its communicator. Executors of oneCCL plans compare devices, so then
     /// each communicator has files of its own.
     #[prost(message, optional, tag = "16")]
     pub placement: ::core::option::Option<Placement>,
+}
+/// Concurrent collectives, each of which gets a plan that fits the others.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct JointBundleSpec {
+    /// As in JointSpec, with unique names.
+    #[prost(message, repeated, tag = "1")]
+    pub collectives: ::prost::alloc::vec::Vec<JointCollective>,
+    /// Files of each, as in PlanSpec; an `OUTPUT_FORMAT_JSON` file is added if it is missing.
+    #[prost(message, repeated, tag = "2")]
+    pub outputs: ::prost::alloc::vec::Vec<OutputSpec>,
 }
 /// A group of ranks that communicate with each other.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3030,7 +3063,7 @@ pub struct BundleItem {
     /// Its files, with disjoint size ranges in ascending order. Other sizes are left to the runtime's own algorithm.
     #[prost(message, repeated, tag = "5")]
     pub files: ::prost::alloc::vec::Vec<BundleFile>,
-    /// Name of the communicator whose files its calls get because the runtime cannot tell the two apart; empty if there is
+    /// Name of the communicator whose files its calls get because the runtime cannot tell the two apart; unset if there is
     /// none.
     #[prost(string, tag = "6")]
     pub served_by: ::prost::alloc::string::String,
@@ -3120,7 +3153,7 @@ pub struct BundleCandidate {
     /// What was tried, such as `auto`, `max-depth=2` or `ring`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Name of the algorithm that made it; empty if it has no plan.
+    /// Name of the algorithm that made it; unset if it has no plan.
     #[prost(string, tag = "2")]
     pub algorithm: ::prost::alloc::string::String,
     /// Name of an earlier candidate with an equal plan.
@@ -3225,7 +3258,7 @@ impl GroupTransit {
     }
 }
 /// What to do if the requested plan is missing. Provisional plans are checked like all others; the reply marks them with
-/// `fallback` and the warning FALLBACK_USED. Not for PrefetchPlan and LookUpPlan.
+/// `fallback` and the warning FALLBACK_USED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum OnMiss {
@@ -3397,7 +3430,7 @@ pub mod planner_client {
         /// are described but not sent. Does not wait behind other jobs.
         pub async fn look_up_plan(
             &mut self,
-            request: impl tonic::IntoRequest<super::PlanRequest>,
+            request: impl tonic::IntoRequest<super::LookUpPlanRequest>,
         ) -> std::result::Result<tonic::Response<super::PlanResponse>, tonic::Status> {
             self.inner
                 .ready()
@@ -3416,11 +3449,10 @@ pub mod planner_client {
                 .insert(GrpcMethod::new("canopy.v1.Planner", "LookUpPlan"));
             self.inner.unary(req, path, codec).await
         }
-        /// Starts a job that makes a plan, and answers at once; the job continues without callers. Unset `priority` means
-        /// PRIORITY_PREFETCH here.
+        /// Starts a job that makes a plan, and answers at once; the job continues without callers.
         pub async fn prefetch_plan(
             &mut self,
-            request: impl tonic::IntoRequest<super::PlanRequest>,
+            request: impl tonic::IntoRequest<super::PrefetchPlanRequest>,
         ) -> std::result::Result<tonic::Response<super::Operation>, tonic::Status> {
             self.inner
                 .ready()
@@ -3588,13 +3620,12 @@ pub mod planner_server {
         /// are described but not sent. Does not wait behind other jobs.
         async fn look_up_plan(
             &self,
-            request: tonic::Request<super::PlanRequest>,
+            request: tonic::Request<super::LookUpPlanRequest>,
         ) -> std::result::Result<tonic::Response<super::PlanResponse>, tonic::Status>;
-        /// Starts a job that makes a plan, and answers at once; the job continues without callers. Unset `priority` means
-        /// PRIORITY_PREFETCH here.
+        /// Starts a job that makes a plan, and answers at once; the job continues without callers.
         async fn prefetch_plan(
             &self,
-            request: tonic::Request<super::PlanRequest>,
+            request: tonic::Request<super::PrefetchPlanRequest>,
         ) -> std::result::Result<tonic::Response<super::Operation>, tonic::Status>;
         /// Makes the plans of a job for each of its communicators, collectives and message sizes, for one folder; see
         /// PlanBundleRequest. Describes their files; FetchPlanFile sends them. Answers within the deadline with what is ready
@@ -3821,7 +3852,9 @@ pub mod planner_server {
                 "/canopy.v1.Planner/LookUpPlan" => {
                     #[allow(non_camel_case_types)]
                     struct LookUpPlanSvc<T: Planner>(pub Arc<T>);
-                    impl<T: Planner> tonic::server::UnaryService<super::PlanRequest>
+                    impl<
+                        T: Planner,
+                    > tonic::server::UnaryService<super::LookUpPlanRequest>
                     for LookUpPlanSvc<T> {
                         type Response = super::PlanResponse;
                         type Future = BoxFuture<
@@ -3830,7 +3863,7 @@ pub mod planner_server {
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::PlanRequest>,
+                            request: tonic::Request<super::LookUpPlanRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
@@ -3864,7 +3897,9 @@ pub mod planner_server {
                 "/canopy.v1.Planner/PrefetchPlan" => {
                     #[allow(non_camel_case_types)]
                     struct PrefetchPlanSvc<T: Planner>(pub Arc<T>);
-                    impl<T: Planner> tonic::server::UnaryService<super::PlanRequest>
+                    impl<
+                        T: Planner,
+                    > tonic::server::UnaryService<super::PrefetchPlanRequest>
                     for PrefetchPlanSvc<T> {
                         type Response = super::Operation;
                         type Future = BoxFuture<
@@ -3873,7 +3908,7 @@ pub mod planner_server {
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::PlanRequest>,
+                            request: tonic::Request<super::PrefetchPlanRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
@@ -4129,6 +4164,31 @@ pub mod planner_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// What to bound. All fields are as in PlanSpec.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ComputeBoundRequest {
+    /// The network. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// The collective. Must be given.
+    #[prost(message, optional, tag = "2")]
+    pub collective: ::core::option::Option<CollectiveSpec>,
+    /// Relative sizes of the ranks' shares, or of an all-to-all's blocks.
+    #[prost(uint64, repeated, tag = "3")]
+    pub shares: ::prost::alloc::vec::Vec<u64>,
+    /// The participating ranks.
+    #[prost(uint32, repeated, tag = "4")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// What the other compute nodes do. Only with `ranks` or `placement`.
+    #[prost(enumeration = "GroupTransit", tag = "5")]
+    pub transit: i32,
+    /// The device of each rank.
+    #[prost(message, optional, tag = "6")]
+    pub placement: ::core::option::Option<Placement>,
+    /// How to treat the faults that the server knows.
+    #[prost(enumeration = "FaultPolicy", tag = "7")]
+    pub fault_policy: i32,
+}
 /// The best rate that any plan can reach.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ComputeBoundResponse {
@@ -4171,27 +4231,45 @@ pub struct PlainBounds {
     /// If all links were full, and each pair on a shortest path.
     #[prost(string, tag = "1")]
     pub distances: ::prost::alloc::string::String,
-    /// Ports of each rank; 0 unless all nodes are ranks, all have equally many ports, and all ports have one rate.
-    #[prost(uint32, tag = "2")]
-    pub degree: u32,
+    /// Ports of each rank; unset unless all nodes are ranks, all have equally many ports, and all ports have one rate.
+    #[prost(uint32, optional, tag = "2")]
+    pub degree: ::core::option::Option<u32>,
     /// For any network of this many ranks with `degree` ports each: if each rank had as many others at each distance as a tree of
-    /// that degree. Empty if `degree` is 0.
+    /// that degree. Set if and only if `degree` is.
     #[prost(string, tag = "3")]
     pub full_tree: ::prost::alloc::string::String,
 }
-/// Which faults to weigh.
+/// Which faults to weigh. Fields that PlanSpec has, too, are as there.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WeighFaultsRequest {
-    /// The network and the collective, as for ComputeBound; without `shares` and `joint_collectives`. Known faults are applied first, as the
-    /// request says, and those of a punctured topology. Must be given.
+    /// The network. Known faults are applied first, and those of a punctured topology. Must be given.
     #[prost(message, optional, tag = "1")]
-    pub request: ::core::option::Option<PlanRequest>,
-    /// What may fail. Links inside and outside boxes are part of all links, if those are given. Empty: every kind, each element once.
-    #[prost(enumeration = "FaultKind", repeated, tag = "2")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// The collective. Must be given.
+    #[prost(message, optional, tag = "2")]
+    pub collective: ::core::option::Option<CollectiveSpec>,
+    /// The participating ranks.
+    #[prost(uint32, repeated, tag = "3")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// What the other compute nodes do. Only with `ranks` or `placement`.
+    #[prost(enumeration = "GroupTransit", tag = "4")]
+    pub transit: i32,
+    /// The device of each rank.
+    #[prost(message, optional, tag = "5")]
+    pub placement: ::core::option::Option<Placement>,
+    /// How to treat the faults that the server knows.
+    #[prost(enumeration = "FaultPolicy", tag = "6")]
+    pub fault_policy: i32,
+    /// What may fail. Links inside and outside boxes are part of all links, if those are given. Empty: every kind, each
+    /// element once.
+    #[prost(enumeration = "FaultKind", repeated, tag = "7")]
     pub kinds: ::prost::alloc::vec::Vec<i32>,
     /// Fraction of an element's capacity that remains, less than 1. Unset: nothing.
-    #[prost(message, optional, tag = "3")]
+    #[prost(message, optional, tag = "8")]
     pub remaining: ::core::option::Option<Ratio>,
+    /// Order among waiting jobs. Unset: PRIORITY_INTERACTIVE.
+    #[prost(enumeration = "Priority", tag = "9")]
+    pub priority: i32,
 }
 /// One message of WeighFaults.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4290,9 +4368,9 @@ pub struct FindPathsRequest {
     /// Size of the message in bytes, > 0.
     #[prost(uint64, tag = "4")]
     pub size_bytes: u64,
-    /// Most paths, at most 64. 0 means 64.
-    #[prost(uint32, tag = "5")]
-    pub paths_max: u32,
+    /// Most paths, 1 to 64. Unset: 64.
+    #[prost(uint32, optional, tag = "5")]
+    pub paths_max: ::core::option::Option<u32>,
     /// When nodes forward what they receive. Unset: PATH_FORWARDING_WHOLE.
     #[prost(enumeration = "PathForwarding", tag = "6")]
     pub forwarding: i32,
@@ -4375,9 +4453,9 @@ pub struct RankGroups {
     /// What each group does. Unset: GROUP_PATTERN_RING.
     #[prost(enumeration = "GroupPattern", tag = "3")]
     pub pattern: i32,
-    /// How much data each rank has for it, beside other kinds. 0 means 1.
-    #[prost(uint32, tag = "4")]
-    pub weight: u32,
+    /// How much data each rank has for it, beside other kinds, > 0. Unset: 1.
+    #[prost(uint32, optional, tag = "4")]
+    pub weight: ::core::option::Option<u32>,
 }
 /// The order for which what stock runtimes do loads the links least.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4782,11 +4860,11 @@ pub mod analysis_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
-        /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
+        /// Returns the best algbw that any plan for a collective can reach, with the proof. Searches for no plan and stores
+        /// nothing.
         pub async fn compute_bound(
             &mut self,
-            request: impl tonic::IntoRequest<super::PlanRequest>,
+            request: impl tonic::IntoRequest<super::ComputeBoundRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ComputeBoundResponse>,
             tonic::Status,
@@ -4928,11 +5006,11 @@ pub mod analysis_server {
     /// Generated trait containing gRPC methods that should be implemented for use with AnalysisServer.
     #[async_trait]
     pub trait Analysis: std::marker::Send + std::marker::Sync + 'static {
-        /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
-        /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
+        /// Returns the best algbw that any plan for a collective can reach, with the proof. Searches for no plan and stores
+        /// nothing.
         async fn compute_bound(
             &self,
-            request: tonic::Request<super::PlanRequest>,
+            request: tonic::Request<super::ComputeBoundRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ComputeBoundResponse>,
             tonic::Status,
@@ -5060,7 +5138,9 @@ pub mod analysis_server {
                 "/canopy.v1.Analysis/ComputeBound" => {
                     #[allow(non_camel_case_types)]
                     struct ComputeBoundSvc<T: Analysis>(pub Arc<T>);
-                    impl<T: Analysis> tonic::server::UnaryService<super::PlanRequest>
+                    impl<
+                        T: Analysis,
+                    > tonic::server::UnaryService<super::ComputeBoundRequest>
                     for ComputeBoundSvc<T> {
                         type Response = super::ComputeBoundResponse;
                         type Future = BoxFuture<
@@ -5069,7 +5149,7 @@ pub mod analysis_server {
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::PlanRequest>,
+                            request: tonic::Request<super::ComputeBoundRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
@@ -5366,7 +5446,7 @@ pub struct ReportFaultsRequest {
 /// Outcomes of the reported events.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportFaultsResponse {
-    /// `topologies/…`: the topology, or that of the job. Empty if neither is named, or if the job has several.
+    /// `topologies/…`: the topology, or that of the job. Unset if neither is named, or if the job has several.
     #[prost(string, tag = "1")]
     pub topology: ::prost::alloc::string::String,
     /// One outcome per event, in the same order.
@@ -5393,7 +5473,7 @@ pub struct ReportedFault {
     /// Why it was refused.
     #[prost(message, optional, tag = "2")]
     pub error: ::core::option::Option<OperationError>,
-    /// The element's name in the fault log, such as `nic:gpu01:3`; empty if the event was refused.
+    /// The element's name in the fault log, such as `nic:gpu01:3`; unset if the event was refused.
     #[prost(string, tag = "3")]
     pub element: ::prost::alloc::string::String,
     /// Where the element belongs.
@@ -5403,17 +5483,17 @@ pub struct ReportedFault {
 /// Which faults to list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListFaultsRequest {
-    /// Most faults on a page, at most 1000; 0 means 50.
+    /// Most faults on a page, at most 1000. Unset: 50.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    /// `next_page_token` of the previous page, with the same filter and order; unset for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `topology`, `scope` (`topology`, `placement`, `host`, `cluster`),
+    /// As in ListPlansRequest; unset for all. Fields: `topology`, `scope` (`topology`, `placement`, `host`, `cluster`),
     /// `machines`, `text`, `state` (`active`, `clearing`, `held`), `severity` (`fatal`, `degraded`), `since`, `reported`.
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty: by scope, topology and element.
+    /// As in ListPlansRequest. Unset: by scope, topology and element.
     #[prost(string, tag = "4")]
     pub order_by: ::prost::alloc::string::String,
 }
@@ -5423,7 +5503,7 @@ pub struct ListFaultsResponse {
     /// The faults.
     #[prost(message, repeated, tag = "1")]
     pub faults: ::prost::alloc::vec::Vec<KnownFault>,
-    /// Token of the next page; empty after the last page.
+    /// Token of the next page; unset after the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
     /// Number of faults that match the filter, on all pages.
@@ -5433,7 +5513,7 @@ pub struct ListFaultsResponse {
 /// An element that is broken or slow, or was until recently.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KnownFault {
-    /// `topologies/…` or `clusters/…`: the element's topology or cluster; empty if it belongs to a machine.
+    /// `topologies/…` or `clusters/…`: the element's topology or cluster; unset if it belongs to a machine.
     #[prost(string, tag = "1")]
     pub topology: ::prost::alloc::string::String,
     /// The element and its remaining capacity.
@@ -5466,7 +5546,7 @@ pub struct KnownFault {
     /// Where the element belongs.
     #[prost(enumeration = "FaultScope", tag = "11")]
     pub scope: i32,
-    /// Name of the machine, or the machines of the placement in short; empty if the element belongs to a topology or a
+    /// Name of the machine, or the machines of the placement in short; unset if the element belongs to a topology or a
     /// cluster.
     #[prost(string, tag = "12")]
     pub machines: ::prost::alloc::string::String,
@@ -5481,7 +5561,7 @@ pub struct ClearFaultsRequest {
     /// The healthy elements; their `remaining` is ignored. Empty: all elements of the topology, cluster or job.
     #[prost(message, repeated, tag = "2")]
     pub faults: ::prost::alloc::vec::Vec<Fault>,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// As in ReportFaultsRequest.
@@ -6148,7 +6228,7 @@ pub struct Lease {
     /// When it expires unless it is renewed.
     #[prost(message, optional, tag = "7")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The isolated tenant that owns it; empty if it is shared.
+    /// The isolated tenant that owns it; unset if it is shared.
     #[prost(string, tag = "8")]
     pub tenant: ::prost::alloc::string::String,
 }
@@ -6159,7 +6239,7 @@ pub struct LeasedPlan {
     /// yet.
     #[prost(string, tag = "1")]
     pub original: ::prost::alloc::string::String,
-    /// `plans/…`: the currently valid plan; empty if no plan is possible, see `error`.
+    /// `plans/…`: the currently valid plan; unset if no plan is possible, see `error`.
     #[prost(string, tag = "2")]
     pub current: ::prost::alloc::string::String,
     /// Whether a replacement is being made.
@@ -6181,17 +6261,17 @@ pub struct AcquireLeaseRequest {
     /// The job's name, 1 to 128 bytes. Must be given.
     #[prost(string, tag = "1")]
     pub job: ::prost::alloc::string::String,
-    /// The plan requests, 1 to 64 for one topology, as sent to Planner.Plan. Topologies with faults are refused, and so is
+    /// What the plans were made for, 1 to 64 for one topology, as sent to Planner.Plan. Topologies with faults are refused, and so is
     /// FAULT_POLICY_IGNORE: a lease covers plans for the healthy network and follows the known faults.
     #[prost(message, repeated, tag = "2")]
-    pub requests: ::prost::alloc::vec::Vec<PlanRequest>,
+    pub specs: ::prost::alloc::vec::Vec<PlanSpec>,
     /// Lifetime without renewal, 1 s to 7 days. Unset: 1 hour.
     #[prost(message, optional, tag = "3")]
     pub ttl: ::core::option::Option<::prost_types::Duration>,
     /// Order of replanning: PRIORITY_PREFETCH to PRIORITY_REPAIR, highest first. Unset: PRIORITY_JOB_START.
     #[prost(enumeration = "Priority", tag = "4")]
     pub priority: i32,
-    /// UUID of this request, or empty. One id acquires one lease, even if the server was killed before it could answer.
+    /// UUID of this request. Unset: none. One id acquires one lease, even if the server was killed before it could answer.
     #[prost(string, tag = "5")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -6204,20 +6284,20 @@ pub struct RenewLeaseRequest {
     /// As in AcquireLeaseRequest; unset: as before.
     #[prost(message, optional, tag = "2")]
     pub ttl: ::core::option::Option<::prost_types::Duration>,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
 }
 /// Names a lease.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReleaseLeaseRequest {
-    /// `leases/…`; empty if `job` is given.
+    /// `leases/…`; unset if `job` is given.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// Releases all leases of this job.
     #[prost(string, tag = "2")]
     pub job: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -6238,13 +6318,13 @@ pub struct GetLeaseRequest {
 /// Which leases to list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListLeasesRequest {
-    /// Most leases on a page, at most 1000; 0 means 50.
+    /// Most leases on a page, at most 1000. Unset: 50.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    /// `next_page_token` of the previous page, with the same filter and order; unset for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `name`, `job`, `topology`, `priority` (`prefetch`, `interactive`,
+    /// As in ListPlansRequest; unset for all. Fields: `name`, `job`, `topology`, `priority` (`prefetch`, `interactive`,
     /// `job-start`, `repair`), `replanned` (whether the current plan differs from the original), `created`, `expires`.
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
@@ -6258,7 +6338,7 @@ pub struct ListLeasesResponse {
     /// The leases.
     #[prost(message, repeated, tag = "1")]
     pub leases: ::prost::alloc::vec::Vec<Lease>,
-    /// Token of the next page; empty after the last page.
+    /// Token of the next page; unset after the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
     /// Number of leases that match the filter, on all pages.
@@ -6271,15 +6351,15 @@ pub struct ListLeasesResponse {
 /// Where to resume, and which leases to watch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchLeasesRequest {
-    /// `resume_token` of a list of leases or of the last event received; empty: from now on; `start`: all events that are
+    /// `resume_token` of a list of leases or of the last event received. Unset: from now on; `start`: all events that are
     /// kept, and an idle one after the last of them. OUT_OF_RANGE with reason RESUME_TOKEN_EXPIRED if later events are no longer kept: list the
     /// leases and start again.
     #[prost(string, tag = "1")]
     pub resume_token: ::prost::alloc::string::String,
-    /// `leases/…`; empty: all leases that the caller may see.
+    /// `leases/…`. Unset: all leases that the caller may see.
     #[prost(string, tag = "2")]
     pub lease: ::prost::alloc::string::String,
-    /// Only leases of this job; empty: all jobs.
+    /// Only leases of this job. Unset: all jobs.
     #[prost(string, tag = "3")]
     pub job: ::prost::alloc::string::String,
 }
@@ -7111,7 +7191,7 @@ pub struct StoredTopology {
     /// `topologies/…`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Display name; may be empty.
+    /// Display name. Unset: none.
     #[prost(string, tag = "2")]
     pub display_name: ::prost::alloc::string::String,
     /// Its hash and counts.
@@ -7130,7 +7210,7 @@ pub struct PutTopologyRequest {
     /// The topology: an expression, a document or an inline one. Must be given.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<TopologySource>,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -7150,7 +7230,7 @@ pub struct PutTopologyResponse {
 /// Names a topology and a part of its document.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetTopologyRequest {
-    /// `topologies/…`; empty with `cluster`.
+    /// `topologies/…`; unset with `cluster`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// `DOCUMENT_FORMAT_YAML` or `DOCUMENT_FORMAT_JSON`: the format of the document. Unset: no document.
@@ -7182,13 +7262,13 @@ pub struct GetTopologyResponse {
 /// Which topologies to list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTopologiesRequest {
-    /// Most topologies on a page, at most 1000; 0 means 50.
+    /// Most topologies on a page, at most 1000. Unset: 50.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    /// `next_page_token` of the previous page, with the same filter and order; unset for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `name` (or `id`), `display_name`, `hash`, `ranks`, `nodes`, `links`, `size_bytes`,
+    /// As in ListPlansRequest; unset for all. Fields: `name` (or `id`), `display_name`, `hash`, `ranks`, `nodes`, `links`, `size_bytes`,
     /// `created`.
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
@@ -7202,7 +7282,7 @@ pub struct ListTopologiesResponse {
     /// The topologies.
     #[prost(message, repeated, tag = "1")]
     pub topologies: ::prost::alloc::vec::Vec<StoredTopology>,
-    /// Token of the next page; empty after the last page.
+    /// Token of the next page; unset after the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
     /// Number of topologies that match the filter, on all pages.
@@ -7225,7 +7305,7 @@ pub struct CheckTopologyResponse {
     /// `topologies/…`: the name that it has, or would have, in the store.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
-    /// Display name; may be empty.
+    /// Display name. Unset: none.
     #[prost(string, tag = "3")]
     pub display_name: ::prost::alloc::string::String,
     /// Hash and counts.
@@ -7240,10 +7320,10 @@ pub struct CheckTopologyResponse {
     /// Warnings of the reader.
     #[prost(message, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// Generator expression of the family member that it is isomorphic to. Empty if none was found within the work limit.
+    /// Generator expression of the family member that it is isomorphic to. Unset if none was found within the work limit.
     #[prost(string, tag = "8")]
     pub family: ::prost::alloc::string::String,
-    /// What the document was read as, such as `NCCL XML` or `topology.conf`; empty without a document. This and what
+    /// What the document was read as, such as `NCCL XML` or `topology.conf`; unset without a document. This and what
     /// follows may be set beside a problem: a file that only says what joins machines is understood, but is not a network.
     #[prost(string, tag = "9")]
     pub kind: ::prost::alloc::string::String,
@@ -7305,7 +7385,7 @@ pub struct DeleteTopologyRequest {
     /// `topologies/…`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -7322,7 +7402,7 @@ pub struct ClusterDescription {
     /// Kinds of machines, at most 64. Empty: every machine is one rank with one port.
     #[prost(message, repeated, tag = "4")]
     pub hosts: ::prost::alloc::vec::Vec<HostKind>,
-    /// Rates that the files do not state, such as `nic=400Gb/s,leaf-spine=800Gb/s,oversub=2`; may be empty.
+    /// Rates that the files do not state, such as `nic=400Gb/s,leaf-spine=800Gb/s,oversub=2`. Unset: none.
     #[prost(string, tag = "5")]
     pub rates: ::prost::alloc::string::String,
     /// What joins the machines. Set exactly one.
@@ -7352,7 +7432,7 @@ pub struct HostKind {
     /// Dump or table of one, such as that of NCCL_TOPO_DUMP_FILE. Unset: each is one rank with one port.
     #[prost(message, optional, tag = "1")]
     pub file: ::core::option::Option<TopologyDocument>,
-    /// The machines of this kind, as a hostlist such as `gpu\[001-016\]`; empty for all that no other kind names.
+    /// The machines of this kind, as a hostlist such as `gpu\[001-016\]`; unset for all that no other kind names.
     #[prost(string, tag = "2")]
     pub nodes: ::prost::alloc::string::String,
 }
@@ -7400,7 +7480,7 @@ pub struct PutClusterRequest {
     /// What it consists of. Must be given.
     #[prost(message, optional, tag = "2")]
     pub description: ::core::option::Option<ClusterDescription>,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -7449,13 +7529,13 @@ pub struct GetClusterResponse {
 /// Which clusters to list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListClustersRequest {
-    /// Most clusters on a page, at most 1000; 0 means 50.
+    /// Most clusters on a page, at most 1000. Unset: 50.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    /// `next_page_token` of the previous page, with the same filter and order; unset for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// As in ListPlansRequest; empty for all. Fields: `name`, `nodes`, `ranks`, `switches`, `size_bytes`, `created`,
+    /// As in ListPlansRequest; unset for all. Fields: `name`, `nodes`, `ranks`, `switches`, `size_bytes`, `created`,
     /// `updated`.
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
@@ -7469,7 +7549,7 @@ pub struct ListClustersResponse {
     /// The clusters.
     #[prost(message, repeated, tag = "1")]
     pub clusters: ::prost::alloc::vec::Vec<Cluster>,
-    /// Token of the next page; empty after the last page.
+    /// Token of the next page; unset after the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
     /// Number of clusters that match the filter, on all pages.
@@ -7482,7 +7562,7 @@ pub struct DeleteClusterRequest {
     /// `clusters/…`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -8460,10 +8540,10 @@ pub struct PlanSummary {
     /// Time since it was stored.
     #[prost(message, optional, tag = "14")]
     pub age: ::core::option::Option<::prost_types::Duration>,
-    /// The isolated tenant that owns the plan; empty if it is shared.
+    /// The isolated tenant that owns the plan; unset if it is shared.
     #[prost(string, tag = "15")]
     pub tenant: ::prost::alloc::string::String,
-    /// As `Plan.network`; empty for plans that were stored before 0.2.0.
+    /// As `Plan.network`; unset for plans that were stored before 0.2.0.
     #[prost(string, tag = "16")]
     pub network: ::prost::alloc::string::String,
     /// Formats of its files, each once; empty for plans that were stored before 0.2.0.
@@ -8494,13 +8574,13 @@ pub struct GetPlanSummaryRequest {
 /// Which plans to list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListPlansRequest {
-    /// Most plans on a page, at most 1000; 0 means 50.
+    /// Most plans on a page, at most 1000. Unset: 50.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
-    /// `next_page_token` of the previous page, with the same filter and order; empty for the first page.
+    /// `next_page_token` of the previous page, with the same filter and order; unset for the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// `field op value`, joined by AND and OR, negated by NOT, grouped by parentheses; empty for all. NOT binds tighter
+    /// `field op value`, joined by AND and OR, negated by NOT, grouped by parentheses; unset for all. NOT binds tighter
     /// than AND, and AND tighter than OR. Quote values that contain white space or parentheses. Fields: `name` (or `id`), `collective`
     /// (such as `allgather`), `algorithm`, `topology` (hash), `network`, `without`, `ranks`, `optimality` (`num/den`),
     /// `size_bytes`, `hits`, `pinned`, `tenant`, `created`, `last_used` (RFC 3339). Operators: `=`, `!=`, and `<`, `<=`,
@@ -8508,7 +8588,7 @@ pub struct ListPlansRequest {
     #[prost(string, tag = "3")]
     pub filter: ::prost::alloc::string::String,
     /// Fields separated by commas, each with ` desc` after it for descending order, such as `hits desc, ranks`. Ties are
-    /// ordered by name. Empty: by name.
+    /// ordered by name. Unset: by name.
     #[prost(string, tag = "4")]
     pub order_by: ::prost::alloc::string::String,
 }
@@ -8518,7 +8598,7 @@ pub struct ListPlansResponse {
     /// The plans.
     #[prost(message, repeated, tag = "1")]
     pub plans: ::prost::alloc::vec::Vec<PlanSummary>,
-    /// Token of the next page; empty after the last page.
+    /// Token of the next page; unset after the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
     /// Number of plans that match the filter, on all pages.
@@ -8531,7 +8611,7 @@ pub struct PinPlanRequest {
     /// `plans/…`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -8541,7 +8621,7 @@ pub struct UnpinPlanRequest {
     /// `plans/…`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -8557,7 +8637,7 @@ pub struct EvictPlansRequest {
     /// Removes nothing; only reports what would be removed.
     #[prost(bool, tag = "3")]
     pub validate_only: bool,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -8640,7 +8720,7 @@ pub struct SimulationModel {
 /// One message size. Rates are exact fractions in bytes per second.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SimulatedSize {
-    /// Size of the message, as for `PlanRequest.size_bytes_max`.
+    /// Size of the message, as for `PlanSpec.size_bytes_max`.
     #[prost(uint64, tag = "1")]
     pub size_bytes: u64,
     /// When the last message has arrived, in picoseconds.
@@ -8716,10 +8796,10 @@ pub struct FetchPlanFileRequest {
     /// Its format. Must be given.
     #[prost(enumeration = "OutputFormat", tag = "2")]
     pub format: i32,
-    /// Runtime profile; empty for `OUTPUT_FORMAT_JSON`. Empty elsewhere: `msccl` for MSCCL XML, `mscclpp-0.10` for
-    /// execution plans, `oneccl` for oneCCL XML and `routes` for routes.
-    #[prost(string, tag = "3")]
-    pub profile: ::prost::alloc::string::String,
+    /// Runtime profile, for runtime formats only. Unset: `msccl` for MSCCL XML, `mscclpp-0.10` for execution plans, `oneccl`
+    /// for oneCCL XML and `routes` for routes.
+    #[prost(string, optional, tag = "3")]
+    pub profile: ::core::option::Option<::prost::alloc::string::String>,
     /// Offset in the file to start from, in bytes; at most its size. A caller that resumes compares the SHA-256 of the
     /// description with the first one.
     #[prost(uint64, tag = "4")]
@@ -8733,9 +8813,9 @@ pub struct FetchPlanFileRequest {
     /// runtime has no room for the ranks or chunks of the plan.
     #[prost(uint32, repeated, tag = "5")]
     pub ranks: ::prost::alloc::vec::Vec<u32>,
-    /// Instances of the plan in the file, if the plan has several files of one format and profile. 0: the first such file.
-    #[prost(uint32, tag = "6")]
-    pub instances: u32,
+    /// Instances of the plan in the file, if the plan has several files of one format and profile. Unset: the first such file.
+    #[prost(uint32, optional, tag = "6")]
+    pub instances: ::core::option::Option<u32>,
     /// As in GetPlanRequest: for all ranks of the plan, even if `ranks` selects some.
     #[prost(message, optional, tag = "7")]
     pub placement: ::core::option::Option<Placement>,
@@ -8764,7 +8844,7 @@ pub mod fetch_plan_file_event {
 /// Which plans to export.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExportPlansRequest {
-    /// As in ListPlansRequest; empty for all plans. Topologies are exported in any case.
+    /// As in ListPlansRequest; unset for all plans. Topologies are exported in any case.
     #[prost(string, tag = "1")]
     pub filter: ::prost::alloc::string::String,
 }
@@ -8846,7 +8926,7 @@ pub struct ArchiveEnd {
 /// One message of ImportPlans: pieces from the first byte to the last, then the end.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ImportPlansRequest {
-    /// UUID of this request, or empty; read from the first message only.
+    /// UUID of this request. Unset: none. Read from the first message only.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     #[prost(oneof = "import_plans_request::Event", tags = "1, 2")]
@@ -9961,7 +10041,7 @@ pub mod plans_server {
 /// Forgets refusals.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ForgetRefusalsRequest {
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -10003,7 +10083,7 @@ pub struct ServerStatus {
     #[prost(string, tag = "8")]
     pub archive_key: ::prost::alloc::string::String,
     /// All servers that share its database, at most 1,000, this one among them; those that have taken part for longest first.
-    /// Empty without a shared database.
+    /// Unset without a shared database.
     #[prost(message, repeated, tag = "9")]
     pub servers: ::prost::alloc::vec::Vec<SharingServer>,
 }
@@ -10017,7 +10097,7 @@ pub struct SharingServer {
     /// the version.
     #[prost(string, tag = "2")]
     pub class: ::prost::alloc::string::String,
-    /// `all`, `api` or `worker`, as its setting `role` says; empty if it does not say.
+    /// `all`, `api` or `worker`, as its setting `role` says; unset if it does not say.
     #[prost(string, tag = "3")]
     pub role: ::prost::alloc::string::String,
     /// How long it has taken part.
@@ -10042,7 +10122,7 @@ pub struct QuotaStatus {
     /// The caller's name: of its token, certificate or user.
     #[prost(string, tag = "1")]
     pub identity: ::prost::alloc::string::String,
-    /// The tenant that it acts for; empty for none.
+    /// The tenant that it acts for; unset for none.
     #[prost(string, tag = "2")]
     pub tenant: ::prost::alloc::string::String,
     /// The tenant's share of planning workers, compared with other tenants.
@@ -10114,7 +10194,7 @@ pub struct StoreProblem {
 /// Asks for the configuration to be read again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReloadConfigRequest {
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -10131,7 +10211,7 @@ pub struct ReloadedConfig {
     /// `configuration`, `access` (rules and tokens) or `tls` (certificates).
     #[prost(string, tag = "1")]
     pub what: ::prost::alloc::string::String,
-    /// Why it stays as it was; empty if it is in effect.
+    /// Why it stays as it was; unset if it is in effect.
     #[prost(string, tag = "2")]
     pub error: ::prost::alloc::string::String,
 }
@@ -10257,7 +10337,7 @@ pub struct PriorityStatus {
 /// Shuts the server down.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainRequest {
-    /// UUID of this request, or empty. A repeat that reaches the server's successor does not shut that one down.
+    /// UUID of this request. Unset: none. A repeat that reaches the server's successor does not shut that one down.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -10283,7 +10363,7 @@ pub struct GetConfigResponse {
     /// Settings that a start would read otherwise now: their files or variables have changed.
     #[prost(string, repeated, tag = "3")]
     pub pending: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Why no start would succeed now; empty if one would.
+    /// Why no start would succeed now; unset if one would.
     #[prost(string, tag = "4")]
     pub pending_error: ::prost::alloc::string::String,
 }
@@ -10296,7 +10376,7 @@ pub struct SetLogFilterRequest {
     /// How long it is in effect, > 0; the configured filter returns afterwards. Unset: until it is changed.
     #[prost(message, optional, tag = "2")]
     pub lasts: ::core::option::Option<::prost_types::Duration>,
-    /// UUID of this request, or empty.
+    /// UUID of this request. Unset: none.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -10310,14 +10390,14 @@ pub struct SetLogFilterResponse {
 /// Which metrics to return.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetMetricsRequest {
-    /// What their names begin with, such as `canopy_rpc_`; empty: all.
+    /// What their names begin with, such as `canopy_rpc_`. Empty: all.
     #[prost(string, repeated, tag = "1")]
     pub prefixes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Metrics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetMetricsResponse {
-    /// Lines in the text format of Prometheus; empty if the server keeps no metrics.
+    /// Lines in the text format of Prometheus; unset if the server keeps no metrics.
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
 }

@@ -174,7 +174,7 @@ fn every_kind_of_break_is_noticed() {
     check("now repeated", |set| {
         field(set, "Warning", "text").set_label(prost_types::field_descriptor_proto::Label::Repeated);
     });
-    check("lost presence", |set| field(set, "PlanRequest", "in_place").proto3_optional = None);
+    check("lost presence", |set| field(set, "PlanSpec", "in_place").proto3_optional = None);
     check("left its group", |set| field(set, "TopologySource", "expression").oneof_index = None);
     check("removed value", |set| kind(set).value.truncate(4));
     check("renumbered value", |set| kind(set).value[4].number = Some(7));

@@ -44,7 +44,7 @@ const STATED: &[(&str, &str)] = &[
     ("FindPathsResponse.whole_time_ns", "exact: a fraction of a nanosecond"),
     ("Node.id", "the name of a node in its network, which is no resource"),
     ("PlanBundleRequest.alpha_ns", "a parameter of the model, in whole nanoseconds"),
-    ("PlanRequest.alpha_ns", "a parameter of the model, in whole nanoseconds"),
+    ("PlanSpec.alpha_ns", "a parameter of the model, in whole nanoseconds"),
     ("Provenance.wall_ms", "kept with plans as it is"),
     ("SimulatePlanRequest.alpha_ns", "a parameter of the model, in whole nanoseconds"),
     ("SimulationModel.alpha_ns", "a parameter of the model, in whole nanoseconds"),

@@ -61,7 +61,7 @@ pub(crate) fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Request(error) => request_refusal(error),
         PlanFailure::Planning(error) => plan_refusal(error),
         PlanFailure::BelowMinimum(shortfall) => {
-            Refusal::infeasible("QUALITY_BELOW_MINIMUM", "quality.minimum_optimality")
+            Refusal::infeasible("QUALITY_BELOW_MINIMUM", "minimum_optimality")
                 .with("achieved", &shortfall.achieved)
                 .with("minimum", &shortfall.minimum)
         }

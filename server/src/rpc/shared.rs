@@ -1,6 +1,7 @@
 //! Parts that several services have in common: from the message to an order, from an outcome to a reply or a status.
 
 pub(crate) mod admission;
+pub(crate) mod asked;
 pub(crate) mod cached;
 pub(crate) mod call_pool;
 pub(crate) mod cluster_parts;

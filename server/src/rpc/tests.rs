@@ -320,15 +320,16 @@ fn files_say_how_many_instances_they_hold() {
     let outputs = vec![Format::Json.usual(), of(Instances::ONE), of(times(three)), of(Instances::Auto)];
     let plan = produce(&order(expression("ring:4"), CollectiveKind::Allgather, outputs), &Witness::default());
     let plan = plan.unwrap().plan.plan;
-    let instances: Vec<u32> = plan.artifacts.iter().map(|artifact| artifact.instances).collect();
+    let instances: Vec<Option<u32>> = plan.artifacts.iter().map(|artifact| artifact.instances).collect();
     // A ring has 3 blocks per rank with the copy, so 32 channels are what stops more: 32 · 3 < 108.
-    assert_eq!(instances, [0, 1, 3, 32]);
+    assert_eq!(instances, [None, Some(1), Some(3), Some(32)]);
     // Half of each share goes around either way.
     assert_eq!(plan.chunks_per_rank, 2);
     for artifact in &plan.artifacts[1..] {
         let text = String::from_utf8(artifact.content.clone().unwrap().to_vec()).unwrap();
-        assert!(text.contains(&format!("nchannels=\"{}\"", artifact.instances)));
-        assert!(text.contains(&format!("nchunksperloop=\"{}\"", 8 * artifact.instances)));
+        let instances = artifact.instances.unwrap();
+        assert!(text.contains(&format!("nchannels=\"{instances}\"")));
+        assert!(text.contains(&format!("nchunksperloop=\"{}\"", 8 * instances)));
     }
     assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
     let too_many = of(times(NonZeroU32::new(33).unwrap()));
@@ -461,7 +462,7 @@ fn plans_are_kept_by_the_devices_of_their_ranks() {
     let own = produce(&whole, &Witness::default()).unwrap().plan.plan;
     let nodes = |plan: &v1::Plan| -> Vec<String> {
         let slots = &plan.rank_map.as_ref().unwrap().slots;
-        slots.iter().map(|slot| format!("{}:{}x{}", slot.node, slot.device, slot.count)).collect()
+        slots.iter().map(|slot| format!("{}:{}x{}", slot.node, slot.device, slot.count.unwrap())).collect()
     };
     assert_eq!(nodes(&named), ["x:0x2", "y:0x2"]);
     assert_eq!(nodes(&own), ["b0:0x2", "b1:0x2"]);

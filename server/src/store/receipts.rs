@@ -148,7 +148,7 @@ impl Repeatable {
         if id.is_empty() {
             return Ok(None);
         }
-        let id = parse_uuid(id).ok_or_else(|| NotAnId { found: id.chars().take(80).collect() })?;
+        let id = read_id(id)?;
         let mut hasher = blake3::Hasher::new_derive_key("canopy request digest 1");
         hasher.update(&(method.len() as u64).to_le_bytes()).update(method.as_bytes()).update(body);
         Ok(Some(Self { id, digest: *hasher.finalize().as_bytes() }))
@@ -168,6 +168,11 @@ impl fmt::Display for Repeatable {
         }
         Ok(())
     }
+}
+
+/// The bytes of the id of a request.
+pub(crate) fn read_id(id: &str) -> Result<[u8; 16], NotAnId> {
+    parse_uuid(id).ok_or_else(|| NotAnId { found: id.chars().take(80).collect() })
 }
 
 /// Reads 8-4-4-4-12 hexadecimal digits, of whatever version and case.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::{Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanRequest};
+use canopy_proto::v1::{Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanSpec};
 use hyper::body::Incoming;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -87,7 +87,7 @@ async fn p99(process: &Process) -> Duration {
                     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
                     assert_eq!(answer.status(), ServingStatus::Serving);
                 } else {
-                    client.look_up_plan(request("ring:8")).await.unwrap();
+                    client.look_up_plan(request("ring:8").into_look_up()).await.unwrap();
                 }
                 let elapsed = started.elapsed();
                 times.push(elapsed.saturating_sub(waited().saturating_sub(waited_before)));
@@ -126,7 +126,7 @@ async fn serving() -> Process {
     let process = Process::start(|command, _| {
         command.args(["--workers", "1", "--queue-length", "4", "--drain-timeout", "0s"]);
     });
-    process.client().await.plan(request("ring:8")).await.unwrap();
+    process.client().await.plan(request("ring:8").into_plan()).await.unwrap();
     process
 }
 
@@ -142,13 +142,14 @@ async fn health_and_lookups_answer_while_the_queue_sheds_load() {
     let alone = serving().await;
     let idle = bytes_held(alone.id()).0;
     let mut client = alone.client().await;
-    let only = spawn(async move { client.plan(request("torus:24x24,lat=0ns")).await });
+    let only = spawn(async move { client.plan(request("torus:24x24,lat=0ns").into_plan()).await });
     alone.wait_until_synthesis_runs().await;
     let process = serving().await;
     let mut running = Vec::new();
     for number in 0..32 {
         let mut client = process.client().await;
-        running.push(spawn(async move { client.plan(request(&format!("torus:24x24,lat={number}ns"))).await }));
+        running
+            .push(spawn(async move { client.plan(request(&format!("torus:24x24,lat={number}ns")).into_plan()).await }));
     }
     process.wait_until_synthesis_runs().await;
     let (slowest, memory) = (settled_p99(&process).await, bytes_held(process.id()).0);
@@ -250,12 +251,12 @@ async fn readers_that_take_nothing_hold_back_nobody_else() {
     let process = serving().await;
     let spec = |format: OutputFormat| OutputSpec {
         format: format.into(),
-        profile: String::new(),
+        profile: None,
         instancing: None,
         plain_channels: false,
-        max_layers: 0,
+        max_layers: None,
     };
-    let large = || PlanRequest {
+    let large = || PlanSpec {
         outputs: vec![spec(OutputFormat::Json), spec(OutputFormat::MscclXml)],
         ..request("dgx-a100:boxes=4")
     };
@@ -263,7 +264,7 @@ async fn readers_that_take_nothing_hold_back_nobody_else() {
     for _ in 0..50 {
         let mut client = process.client().await;
         // Taken, and never read from.
-        readers.push((client.stream_plan(large()).await.unwrap(), client));
+        readers.push((client.stream_plan(large().into_plan()).await.unwrap(), client));
     }
     check_unharmed(&process, "slow readers").await;
     drop(readers);
@@ -280,7 +281,7 @@ async fn a_log_that_nobody_reads_holds_up_nobody() {
     for number in 0..300 {
         let mut asked = tonic::Request::new(request(&format!("ring:{}", 3 + number % 4)));
         asked.set_timeout(Duration::from_secs(60));
-        client.plan(asked).await.unwrap();
+        client.plan(asked.map(PlanSpec::into_plan)).await.unwrap();
     }
     process.signal("TERM");
     let (status, lines) = tokio::task::spawn_blocking(|| process.end()).await.unwrap();
@@ -296,7 +297,7 @@ async fn a_deadline_of_a_millisecond_ends_as_a_deadline() {
     for timeout in ["1n", "100u", "1m", "3m"] {
         let mut asked = tonic::Request::new(request("torus:24x24"));
         asked.metadata_mut().insert("grpc-timeout", timeout.parse().unwrap());
-        let status = answered(client.plan(asked)).await.unwrap_err();
+        let status = answered(client.plan(asked.map(PlanSpec::into_plan))).await.unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded, "{timeout}: {status:?}");
     }
     end(process).await;
@@ -323,7 +324,7 @@ fn serving_within(descriptors: u32) -> Process {
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_silent_connections_keep_nobody_out() {
     let process = serving_within(1024);
-    process.client().await.plan(request("ring:8")).await.unwrap();
+    process.client().await.plan(request("ring:8").into_plan()).await.unwrap();
     for (what, port, said, count) in [
         ("silent", "tcp", &b""[..], 1010),
         ("silent on the operators' port", "admin", b"", 1010),
@@ -346,7 +347,7 @@ async fn thousands_of_silent_connections_keep_nobody_out() {
                 assert!(process.page("/healthz").await.starts_with("HTTP/1.0 200"));
                 pages.push(started.elapsed().saturating_sub(waited().saturating_sub(before)));
                 let (started, before) = (Instant::now(), waited());
-                process.client().await.look_up_plan(request("ring:8")).await.unwrap();
+                process.client().await.look_up_plan(request("ring:8").into_look_up()).await.unwrap();
                 calls.push(started.elapsed().saturating_sub(waited().saturating_sub(before)));
             }
         }
@@ -380,7 +381,7 @@ async fn silent_connections_are_closed_and_leave_room_for_others() {
         tokio::time::timeout(Duration::from_secs(60), connection).await.expect("it is closed in time").unwrap();
     }
     assert!(process.page("/healthz").await.starts_with("HTTP/1.0 200"));
-    process.client().await.plan(request("ring:4")).await.unwrap();
+    process.client().await.plan(request("ring:4").into_plan()).await.unwrap();
     let page = process.page("/metrics").await;
     let refused = |port: &str| {
         let name = format!("canopy_connections_refused_total{{port=\"{port}\",reason=\"silent\"}} ");
@@ -431,7 +432,7 @@ async fn a_cached_plan_is_in_memory_once_however_many_ask_for_it() {
     let process = Process::start(|command, _| {
         command.args(["--drain-timeout", "0s"]);
     });
-    let asked = || PlanRequest {
+    let asked = || PlanSpec {
         collective: Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None }),
         ..request(&format!("complete:{ranks}"))
     };
@@ -440,7 +441,8 @@ async fn a_cached_plan_is_in_memory_once_however_many_ask_for_it() {
     let endpoint = endpoint.initial_connection_window_size(1 << 30);
     let connect = async || PlannerClient::new(endpoint.connect().await.unwrap());
     let mut client = connect().await;
-    let stream = async |client: &mut PlannerClient<Channel>| client.stream_plan(asked()).await.unwrap().into_inner();
+    let stream =
+        async |client: &mut PlannerClient<Channel>| client.stream_plan(asked().into_plan()).await.unwrap().into_inner();
     let mut answer_bytes = 0;
     // The second one finds it in the cache, and has it encoded.
     for _ in 0..2 {

@@ -62,11 +62,11 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
     });
     let channel = process.channel().await;
     let (planner, viewer, reporter) = (issued.token("planner"), issued.token("viewer"), issued.token("fault-reporter"));
-    process.client().await.plan(planner.with(request("ring:4"))).await.unwrap();
+    process.client().await.plan(planner.with(request("ring:4").into_plan())).await.unwrap();
     let mut leases = LeasesClient::new(channel.clone());
     let asked = AcquireLeaseRequest {
         job: "train-7".to_owned(),
-        requests: vec![request("ring:4")],
+        specs: vec![request("ring:4")],
         request_id: REQUEST_ID.to_owned(),
         ..AcquireLeaseRequest::default()
     };

@@ -16,7 +16,7 @@ use canopy_proto::v1::{
     AcquireLeaseRequest, ArchiveContents, ArchiveEnd, ArchivePiece, BackUpRequest, CheckStoreEntry, CheckStoreRequest,
     ClusterDescription, ClusterNodes, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent, HostKind,
     ImportPlansRequest, ListClustersRequest, ListFaultsRequest, ListLeasesRequest, ListPlansRequest,
-    ListTopologiesRequest, PinPlanRequest, PlanRequest, PlanSummary, PutClusterRequest, PutTopologyRequest,
+    ListTopologiesRequest, PinPlanRequest, PlanSpec, PlanSummary, PutClusterRequest, PutTopologyRequest,
     ReportFaultsRequest, TopologyDocument, TopologySource, fault,
 };
 use canopy_wire::sha256_hex;
@@ -68,7 +68,8 @@ async fn what_is_restored_from_a_backup_of_a_busy_server_hangs_together() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut known, told) = (Acknowledged::default(), Told::default());
     let process = start(None);
-    let pinned = process.client().await.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().name;
+    let pinned =
+        process.client().await.plan(request(NETWORK).into_plan()).await.unwrap().into_inner().plan.unwrap().name;
     let mut plans = PlansClient::new(process.channel().await);
     plans.pin_plan(PinPlanRequest { name: pinned.clone(), request_id: String::new() }).await.unwrap();
     let _watching = follow(&process, &told).await;
@@ -116,21 +117,21 @@ async fn fill(process: &Process) {
     let name = "clusters/prod".to_owned();
     let put = PutClusterRequest { name, description: Some(description), ..PutClusterRequest::default() };
     NetworksClient::new(channel.clone()).put_cluster(put).await.unwrap();
-    let stored = || PlanRequest {
+    let stored = || PlanSpec {
         topology: Some(TopologySource { source: Some(Source::Name(id.clone())) }),
         collective: Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None }),
         ..request("")
     };
     let nodes = ClusterNodes { cluster: "clusters/prod".to_owned(), nodes: vec!["gpu[01-02]".to_owned()] };
-    let part = PlanRequest { topology: Some(TopologySource { source: Some(Source::Cluster(nodes)) }), ..request("") };
+    let part = PlanSpec { topology: Some(TopologySource { source: Some(Source::Cluster(nodes)) }), ..request("") };
     let mut planner = process.client().await;
     for wanted in [stored(), part, request("dgx-a100:boxes=736"), request("torus:72x81")] {
-        planner.plan(wanted).await.unwrap();
+        planner.plan(wanted.into_plan()).await.unwrap();
     }
-    let pinned = planner.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().name;
+    let pinned = planner.plan(request(NETWORK).into_plan()).await.unwrap().into_inner().plan.unwrap().name;
     let pin = PinPlanRequest { name: pinned, request_id: String::new() };
     PlansClient::new(channel.clone()).pin_plan(pin).await.unwrap();
-    let asked = AcquireLeaseRequest { job: "17".to_owned(), requests: vec![stored()], ..Default::default() };
+    let asked = AcquireLeaseRequest { job: "17".to_owned(), specs: vec![stored()], ..Default::default() };
     LeasesClient::new(channel.clone()).acquire_lease(asked).await.unwrap();
     let target = DeviceTarget { node: "2".to_owned(), ..DeviceTarget::default() };
     let fault = Some(Fault { target: Some(fault::Target::Device(target)), remaining: None });
@@ -206,7 +207,7 @@ async fn a_store_is_checked_while_it_is_used() {
     let mut workspace = Workspace::at(&process).await;
     for _ in 0..5 {
         for ranks in 8..16 {
-            process.client().await.plan(request(&format!("ring:{ranks}"))).await.unwrap();
+            process.client().await.plan(request(&format!("ring:{ranks}")).into_plan()).await.unwrap();
         }
         let asked = channel.clone();
         let checking = spawn(async move { check_store(&asked).await });

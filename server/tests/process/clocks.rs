@@ -115,12 +115,12 @@ async fn a_clock_that_is_set_by_days_ends_no_lease_and_delays_no_plan() {
         command.args(["--replan-window", "20ms", "--fault-debounce", "200ms", "--fault-hold-down", "400ms"]);
         command.arg("--plan-ahead=false");
     });
-    process.client().await.plan(request(NETWORK)).await.unwrap();
+    process.client().await.plan(request(NETWORK).into_plan()).await.unwrap();
     let (mut workspace, told) = (Workspace::at(&process).await, Told::default());
     let ttl = Some(prost_types::Duration { seconds: TTL, nanos: 0 });
     let asked = AcquireLeaseRequest {
         job: "job".to_owned(),
-        requests: vec![request(NETWORK)],
+        specs: vec![request(NETWORK)],
         ttl,
         ..AcquireLeaseRequest::default()
     };

@@ -11,7 +11,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     BundleCommunicator, CheckTopologyRequest, Collective, CollectiveSpec, FindNetworksRequest, FindPathsRequest,
     GetQuotaRequest, GroupClass, OrderMachinesRequest, OutputFormat, OutputSpec, PlanBundleRequest, PlanGroupsRequest,
-    PlanRequest, SimulatePlanRequest, TopologySource, WeighFaultsRequest,
+    PlanSpec, SimulatePlanRequest, TopologySource,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -56,9 +56,9 @@ fn source(expression: &str) -> Option<TopologySource> {
     Some(TopologySource { source: Some(Source::Expression(expression.to_owned())) })
 }
 
-fn of(expression: &str, kind: Collective) -> PlanRequest {
+fn of(expression: &str, kind: Collective) -> PlanSpec {
     let collective = Some(CollectiveSpec { kind: kind.into(), root: None });
-    PlanRequest { collective, ..request(expression) }
+    PlanSpec { collective, ..request(expression) }
 }
 
 /// One group of some ranks.
@@ -142,7 +142,9 @@ impl Caller {
     async fn short(&self, kind: Kind) -> Result<(), Status> {
         let (mut planner, mut analysis) = (self.planner(), self.analysis());
         match kind {
-            Kind::Bound => analysis.compute_bound(self.with(of("ring:5", Collective::Allgather))).await.map(drop),
+            Kind::Bound => {
+                analysis.compute_bound(self.with(of("ring:5", Collective::Allgather).into_bound())).await.map(drop)
+            }
             Kind::Paths => {
                 let asked = FindPathsRequest {
                     topology: source("ring:5"),
@@ -158,13 +160,8 @@ impl Caller {
                 analysis.order_machines(self.with(asked)).await.map(drop)
             }
             Kind::WhatIf => {
-                let request = Some(of("ring:5", Collective::Allgather));
-                whole(
-                    analysis
-                        .weigh_faults(self.with(WeighFaultsRequest { request, ..WeighFaultsRequest::default() }))
-                        .await,
-                )
-                .await
+                let asked = of("ring:5", Collective::Allgather).into_weigh_faults();
+                whole(analysis.weigh_faults(self.with(asked)).await).await
             }
             Kind::PlanGroups => {
                 whole(planner.plan_groups(self.with(group("ring:5", 5, Collective::Allgather))).await).await
@@ -188,8 +185,8 @@ impl Caller {
             }
             Kind::SimulatePlan => {
                 let outputs = vec![OutputSpec { format: OutputFormat::Json.into(), ..OutputSpec::default() }];
-                let asked = PlanRequest { outputs, ..request("ring:5") };
-                let plan = planner.plan(self.with(asked)).await?.into_inner().plan.unwrap_or_default();
+                let asked = PlanSpec { outputs, ..request("ring:5") };
+                let plan = planner.plan(self.with(asked.into_plan())).await?.into_inner().plan.unwrap_or_default();
                 let asked = SimulatePlanRequest {
                     name: plan.name,
                     sizes_bytes: vec![1 << 20],
@@ -213,17 +210,12 @@ impl Caller {
         let (mut planner, mut analysis) = (self.planner(), self.analysis());
         match kind {
             Kind::Bound => analysis
-                .compute_bound(self.with(of("random-regular:n=500,d=8,seed=1", Collective::AllToAll)))
+                .compute_bound(self.with(of("random-regular:n=500,d=8,seed=1", Collective::AllToAll).into_bound()))
                 .await
                 .map(drop),
             Kind::WhatIf => {
-                let request = Some(of("random-regular:n=500,d=8,seed=2", Collective::AllToAll));
-                whole(
-                    analysis
-                        .weigh_faults(self.with(WeighFaultsRequest { request, ..WeighFaultsRequest::default() }))
-                        .await,
-                )
-                .await
+                let asked = of("random-regular:n=500,d=8,seed=2", Collective::AllToAll).into_weigh_faults();
+                whole(analysis.weigh_faults(self.with(asked)).await).await
             }
             Kind::PlanGroups => {
                 let asked = group("random-regular:n=600,d=8,seed=1", 600, Collective::Allgather);
@@ -321,14 +313,11 @@ async fn computations_beyond_the_memory_of_planning_are_refused() {
     // 100,000 links, whose inverse would have 80 GB.
     let groups = group("random-regular:n=1000,d=100,seed=1", 2, Collective::Allgather);
     let bound = of("random-regular:n=2000,d=8", Collective::AllToAll);
-    let what_if = WeighFaultsRequest {
-        request: Some(of("complete:600", Collective::Allgather)),
-        ..WeighFaultsRequest::default()
-    };
+    let what_if = of("complete:600", Collective::Allgather).into_weigh_faults();
     for (kind, refused) in [
         (Kind::PlanGroups, whole(planner.plan_groups(red.with(groups.clone())).await).await),
         (Kind::FollowGroups, whole(planner.follow_groups(red.with(groups)).await).await),
-        (Kind::Bound, analysis.compute_bound(red.with(bound)).await.map(drop)),
+        (Kind::Bound, analysis.compute_bound(red.with(bound.into_bound())).await.map(drop)),
         (Kind::WhatIf, whole(analysis.weigh_faults(red.with(what_if)).await).await),
     ] {
         let refused = refused.unwrap_err();

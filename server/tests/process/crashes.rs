@@ -27,7 +27,8 @@ async fn wait_until_begun(process: &Process, name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_outlives_one_kill_but_not_two() {
     let process = Process::start(|_, _| {});
-    let name = process.client().await.prefetch_plan(request("torus:24x24")).await.unwrap().into_inner().name;
+    let name =
+        process.client().await.prefetch_plan(request("torus:24x24").into_prefetch()).await.unwrap().into_inner().name;
     wait_until_begun(&process, &name).await;
     let process = Process::start_in(process.crash(), |_, _| {});
     let found = get(&process, &name).await.expect("it is there again");
@@ -38,7 +39,8 @@ async fn a_job_outlives_one_kill_but_not_two() {
     let Some(operation::Result::Error(error)) = failed.result else { panic!("{:?}", failed.result) };
     assert_eq!(error.reason, "JOB_ABANDONED");
 
-    let again = process.client().await.prefetch_plan(request("torus:24x24")).await.unwrap().into_inner().name;
+    let again =
+        process.client().await.prefetch_plan(request("torus:24x24").into_prefetch()).await.unwrap().into_inner().name;
     process.wait_until_synthesis_runs().await;
     let asked = CancelOperationRequest { name: again.clone(), request_id: String::new() };
     let ended = OperationsClient::new(process.channel().await).cancel_operation(asked).await.unwrap().into_inner();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, Link, Node, NodeKind, OnMiss, PlanRequest, QualityPolicy, Topology, TopologySource,
+    Collective, CollectiveSpec, Link, Node, NodeKind, OnMiss, PlanRequest, PlanSpec, Topology, TopologySource,
 };
 use tokio::time::timeout;
 use tonic::transport::Channel;
@@ -25,7 +25,7 @@ const PART: u32 = 5;
 /// What an answer may take on top of its deadline, on this machine as it is now.
 async fn grace(process: &Process) -> Duration {
     let before = processor_time(process.id());
-    answered(process.client().await.plan(network(120))).await.unwrap();
+    answered(process.client().await.plan(network(120).into_plan())).await.unwrap();
     (processor_time(process.id()) - before) / PART
 }
 
@@ -61,7 +61,7 @@ fn reason(status: &Status) -> String {
 }
 
 /// A network that no other request is for.
-fn network(number: u32) -> PlanRequest {
+fn network(number: u32) -> PlanSpec {
     request(&format!("dgx-a100:boxes=125,degrade=b{number}g3-ib*1/2"))
 }
 
@@ -76,9 +76,9 @@ async fn callers_here_keep_no_deadline_for_the_server() {
         asked
     };
     let mut bare = Bare::planner(address).await;
-    let bare = spawn(async move { bare.plan(asked()).await });
+    let bare = spawn(async move { bare.plan(asked().map(PlanSpec::into_plan)).await });
     let channel = Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
-    let given_up = answered(PlannerClient::new(channel).plan(asked())).await.unwrap_err();
+    let given_up = answered(PlannerClient::new(channel).plan(asked().map(PlanSpec::into_plan))).await.unwrap_err();
     assert_eq!((given_up.code(), given_up.message()), (Code::Cancelled, "Timeout expired"));
     assert!(!bare.is_finished());
     bare.abort();
@@ -90,14 +90,14 @@ async fn every_deadline_is_kept_at_a_thousand_ranks_under_load() {
     let process = serving();
     let grace = grace(&process).await;
     for number in 0..3 {
-        process.client().await.prefetch_plan(network(number)).await.unwrap();
+        process.client().await.prefetch_plan(network(number).into_prefetch()).await.unwrap();
     }
     let mut number = 3;
     for deadline in [50, 100, 200, 500, 1_000].map(Duration::from_millis) {
         for on_miss in [OnMiss::Fail, OnMiss::BestSoFar] {
             number += 1;
-            let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
-            let (answer, worked) = answer(&process, deadline, PlanRequest { quality, ..network(number) }).await;
+            let asked = PlanRequest { on_miss: on_miss.into(), ..network(number).into_plan() };
+            let (answer, worked) = answer(&process, deadline, asked).await;
             eprintln!(
                 "{deadline:?}, {on_miss:?}: {worked:?} after the deadline, {:?}",
                 answer.as_ref().map_err(reason)
@@ -155,14 +155,14 @@ async fn large_topologies_with_awkward_capacities_end_in_time_and_free_the_worke
         (Collective::Broadcast, worst_case(4_000, 3_998, 40_000)),
     ];
     for (place, (kind, topology)) in examples.into_iter().enumerate() {
-        let asked = PlanRequest {
+        let asked = PlanSpec {
             topology: Some(TopologySource { source: Some(Source::Inline(topology)) }),
             collective: Some(CollectiveSpec { kind: kind.into(), root: None }),
-            ..PlanRequest::default()
+            ..PlanSpec::default()
         };
-        let (answer, worked) = answer(&process, Duration::from_secs(2), asked).await;
+        let (answer, worked) = answer(&process, Duration::from_secs(2), asked.into_plan()).await;
         let before = processor_time(process.id());
-        answered(process.client().await.plan(request(&format!("ring:{}", 5 + place)))).await.unwrap();
+        answered(process.client().await.plan(request(&format!("ring:{}", 5 + place)).into_plan())).await.unwrap();
         let next = processor_time(process.id()) - before;
         eprintln!(
             "{kind:?}: {worked:?} after the deadline, {next:?} to the next plan, {:?}",

@@ -107,7 +107,13 @@ async fn the_store_recovers_from_a_full_disk_without_a_restart() {
         ballast.set_len(0).unwrap();
         slowest = slowest.max(recover(&process, &mut random, &mut known).await);
         compare(&mut Workspace::at(&process).await, &mut known, round).await;
-        let reply = process.client().await.plan(request(&format!("ring:{}", 7 + round))).await.unwrap().into_inner();
+        let reply = process
+            .client()
+            .await
+            .plan(request(&format!("ring:{}", 7 + round)).into_plan())
+            .await
+            .unwrap()
+            .into_inner();
         let is_kept = reply.warnings.iter().all(|warning| warning.code != "NOT_STORED");
         assert!(is_kept, "{:?}", reply.warnings);
         if round % 2 == 1 {

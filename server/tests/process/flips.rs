@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
-    ListFaultsRequest, ListLeasesRequest, ListPlansRequest, OutputFormat, OutputSpec, PinPlanRequest, PlanRequest,
+    ListFaultsRequest, ListLeasesRequest, ListPlansRequest, OutputFormat, OutputSpec, PinPlanRequest, PlanSpec,
     ReplanEvent,
 };
 use serde_json::Value;
@@ -20,9 +20,9 @@ use crate::support::{Process, request, stated};
 const TRIALS: u64 = 4;
 const NETWORKS: [&str; 4] = [NETWORK, "ring:5", "torus:2x4", "mesh:2x3"];
 
-fn wanted(network: &str) -> PlanRequest {
+fn wanted(network: &str) -> PlanSpec {
     let output = OutputSpec { format: OutputFormat::MscclXml.into(), ..OutputSpec::default() };
-    PlanRequest { outputs: vec![output], ..request(network) }
+    PlanSpec { outputs: vec![output], ..request(network) }
 }
 
 /// What a server knows.
@@ -46,7 +46,8 @@ impl Contents {
         let pinned = plans.list_plans(asked).await.unwrap().into_inner().plans;
         let mut files = BTreeMap::new();
         for network in NETWORKS {
-            let plan = process.client().await.plan(wanted(network)).await.unwrap().into_inner().plan.unwrap();
+            let plan =
+                process.client().await.plan(wanted(network).into_plan()).await.unwrap().into_inner().plan.unwrap();
             let content = plan.artifacts[0].content.clone().unwrap();
             files.insert(network, prost::Message::encode_to_vec(&content));
         }
@@ -125,7 +126,7 @@ async fn nothing_is_lost_without_a_word() {
     let (mut known, told) = (Acknowledged::default(), Told::default());
     let process = start_with(tempfile::tempdir().unwrap());
     for network in NETWORKS {
-        process.client().await.plan(wanted(network)).await.unwrap();
+        process.client().await.plan(wanted(network).into_plan()).await.unwrap();
     }
     let watching = follow(&process, &told).await;
     let mut workspace = Workspace::at(&process).await;
@@ -133,7 +134,7 @@ async fn nothing_is_lost_without_a_word() {
         workspace.act(&mut random, &mut known).await.unwrap();
     }
     settled(&mut workspace, &told).await;
-    let plan = process.client().await.plan(wanted(NETWORKS[1])).await.unwrap().into_inner().plan.unwrap();
+    let plan = process.client().await.plan(wanted(NETWORKS[1]).into_plan()).await.unwrap().into_inner().plan.unwrap();
     let mut plans = PlansClient::new(process.channel().await);
     plans.pin_plan(PinPlanRequest { name: plan.name, request_id: String::new() }).await.unwrap();
     let first = told.lock().unwrap()[0].clone();

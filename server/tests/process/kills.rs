@@ -106,7 +106,7 @@ impl Workspace {
             0 | 1 if known.held.len() < LEASES_MAX => {
                 let job = format!("job-{}", known.requests);
                 let requests = vec![request(NETWORK)];
-                let asked = AcquireLeaseRequest { job, requests, ..AcquireLeaseRequest::default() };
+                let asked = AcquireLeaseRequest { job, specs: requests, ..AcquireLeaseRequest::default() };
                 let lease = match self.leases.acquire_lease(asked).await {
                     // What is broken may leave nothing that a plan could be for.
                     Err(status) if status.message().contains("a lease is planned around") => return Ok(()),
@@ -286,7 +286,7 @@ async fn whatever_was_acknowledged_outlives_every_kill() {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut known, told) = (Acknowledged::default(), Told::default());
     let mut process = start(None);
-    process.client().await.plan(request(NETWORK)).await.unwrap();
+    process.client().await.plan(request(NETWORK).into_plan()).await.unwrap();
     let mut watching = follow(&process, &told).await;
     // From here on there is a token to go on from.
     while told.lock().unwrap().is_empty() {

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use canopy_proto::v1::server_client::ServerClient;
-use canopy_proto::v1::{PlanRequest, ReloadConfigRequest};
+use canopy_proto::v1::{PlanSpec, ReloadConfigRequest};
 use tonic::Code;
 
 use crate::support::{Process, request, spawn};
@@ -34,7 +34,7 @@ fn the_service_manager_hears_of_start_life_and_end() {
 }
 
 /// A request that takes much longer than any of these tests: ranks as scarce as their boxes, which differ in size.
-fn endless() -> PlanRequest {
+fn endless() -> PlanSpec {
     request("rail:boxes=128,nv=60GB/s,nic=50GB/s,nodes-down=b0g0+b1g1+b5g3")
 }
 
@@ -44,7 +44,7 @@ async fn work_that_outlasts_the_drain_is_refused_and_the_process_ends_well() {
         command.args(["--drain-timeout", "100ms"]);
     });
     let mut client = process.client().await;
-    let call = spawn(async move { client.plan(endless()).await });
+    let call = spawn(async move { client.plan(endless().into_plan()).await });
     process.wait_until_synthesis_runs().await;
     process.signal("TERM");
     assert_eq!(process.wait_for("draining")["calls_inside"], 1);
@@ -61,7 +61,7 @@ async fn a_second_signal_ends_the_process_at_once() {
         command.args(["--drain-timeout", "10m"]);
     });
     let mut client = process.client().await;
-    let call = spawn(async move { client.plan(endless()).await });
+    let call = spawn(async move { client.plan(endless().into_plan()).await });
     process.wait_until_synthesis_runs().await;
     process.signal("TERM");
     process.wait_for("draining");
@@ -106,7 +106,7 @@ async fn a_hangup_applies_the_log_filter_of_the_file_and_keeps_it_when_the_file_
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     // A request is logged at info, which the filter in force does not let through.
-    process.client().await.plan(request("ring:4")).await.unwrap();
+    process.client().await.plan(request("ring:4").into_plan()).await.unwrap();
     process.signal("TERM");
     let (status, lines) = process.end();
     assert_eq!(status, Some(0));
@@ -121,8 +121,8 @@ async fn every_line_of_a_request_names_its_trace_and_the_request() {
     let trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
     let mut asked = tonic::Request::new(request("ring:4"));
     asked.metadata_mut().insert("traceparent", format!("00-{trace_id}-00f067aa0ba902b7-01").parse().unwrap());
-    process.client().await.plan(asked).await.unwrap();
-    process.client().await.plan(request("ring:5")).await.unwrap();
+    process.client().await.plan(asked.map(PlanSpec::into_plan)).await.unwrap();
+    process.client().await.plan(request("ring:5").into_plan()).await.unwrap();
     process.signal("TERM");
     let (_, lines) = process.end();
     let requests: Vec<&serde_json::Value> = lines.iter().filter(|line| line["method"] == "Plan").collect();
@@ -138,7 +138,7 @@ async fn the_queue_is_shown_as_it_is() {
         command.args(["--drain-timeout", "0s", "--workers", "1"]);
     });
     let mut client = process.client().await;
-    let call = spawn(async move { client.plan(endless()).await });
+    let call = spawn(async move { client.plan(endless().into_plan()).await });
     process.wait_until_synthesis_runs().await;
     let page = process.page("/debug/queue").await;
     let (_, body) = page.split_once("\r\n\r\n").unwrap();

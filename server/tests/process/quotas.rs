@@ -159,16 +159,16 @@ async fn stored_bytes_and_networks_with_faults_are_limited() {
     let (_process, channel, red, blue) =
         serving("tenants.red = { stored_bytes_per_hour = 500 }\ntenants.blue = { fault_scopes_per_hour = 2 }").await;
     let mut planner = PlannerClient::new(channel.clone());
-    planner.plan(red.with(request("ring:8"))).await.unwrap();
+    planner.plan(red.with(request("ring:8").into_plan())).await.unwrap();
     for refused in [
-        planner.plan(red.with(request("ring:9"))).await.map(drop).unwrap_err(),
+        planner.plan(red.with(request("ring:9").into_plan())).await.map(drop).unwrap_err(),
         put(&channel, &red, "ring:9").await.unwrap_err(),
     ] {
         assert!(assert_over(&refused, "stored_bytes_per_hour") > Duration::from_secs(60), "{refused:?}");
     }
     // What is there already takes no room, and others have theirs.
-    planner.plan(red.with(request("ring:8"))).await.unwrap();
-    planner.plan(blue.with(request("ring:9"))).await.unwrap();
+    planner.plan(red.with(request("ring:8").into_plan())).await.unwrap();
+    planner.plan(blue.with(request("ring:9").into_plan())).await.unwrap();
     let mut faults = FaultsClient::new(channel.clone());
     let device = DeviceTarget { node: "0".to_owned(), ..DeviceTarget::default() };
     let dead = |ranks: u32| FaultEvent {
@@ -193,14 +193,14 @@ async fn stored_bytes_and_networks_with_faults_are_limited() {
 async fn leases_belong_to_the_tenant_that_acquired_them() {
     let (_process, channel, red, blue) = serving("default = { leases = 1 }").await;
     let mut planner = PlannerClient::new(channel.clone());
-    let repair = || PlanRequest { priority: Priority::Repair.into(), ..request("ring:4") };
+    let repair = || PlanRequest { priority: Priority::Repair.into(), ..request("ring:4").into_plan() };
     let refused = planner.plan(red.with(repair())).await.unwrap_err();
     assert_eq!((refused.code(), reason(&refused).as_str()), (Code::PermissionDenied, "REPAIR_WITHOUT_LEASE"));
-    planner.plan(red.with(request("ring:4"))).await.unwrap();
+    planner.plan(red.with(request("ring:4").into_plan())).await.unwrap();
     let mut leases = LeasesClient::new(channel.clone());
     let acquire = || AcquireLeaseRequest {
         job: "train".to_owned(),
-        requests: vec![request("ring:4")],
+        specs: vec![request("ring:4")],
         ..AcquireLeaseRequest::default()
     };
     let lease = leases.acquire_lease(red.with(acquire())).await.unwrap().into_inner().name;
@@ -238,7 +238,9 @@ async fn jobs_belong_to_their_tenant_after_a_crash() {
     let (red, blue) = (issued.token("operator"), issued.jwt("blue", "canopy"));
     let start = |folder| Process::start_in(folder, |command, folder| issued.serve_with(command, &folder, BLUE));
     let process = start(tempfile::tempdir().unwrap());
-    let prefetched = PlannerClient::new(process.channel().await).prefetch_plan(red.with(request("torus:24x24"))).await;
+    let prefetched = PlannerClient::new(process.channel().await)
+        .prefetch_plan(red.with(request("torus:24x24").into_prefetch()))
+        .await;
     let name = prefetched.unwrap().into_inner().name;
     let process = start(process.crash());
     let mut operations = OperationsClient::new(process.channel().await);
@@ -252,7 +254,7 @@ async fn jobs_belong_to_their_tenant_after_a_crash() {
 async fn tenants_change_neither_what_is_shared_nor_what_others_report() {
     let (_process, channel, red, blue) = serving("").await;
     let mut planner = PlannerClient::new(channel.clone());
-    let plan = planner.plan(red.with(request("ring:4"))).await.unwrap().into_inner().plan.unwrap().name;
+    let plan = planner.plan(red.with(request("ring:4").into_plan())).await.unwrap().into_inner().plan.unwrap().name;
     let mut admin = PlansClient::new(channel.clone());
     let name = || plan.clone();
     for refused in [

@@ -8,7 +8,7 @@ use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{
     AcquireLeaseRequest, DeviceTarget, Fault, FaultEvent, FetchPlanFileRequest, ListFaultsRequest, ListLeasesRequest,
-    OutputFormat, PlanRequest, ReplanEvent, ReplanStage, ReportFaultsRequest, WatchLeasesRequest, fault,
+    OutputFormat, PlanSpec, ReplanEvent, ReplanStage, ReportFaultsRequest, WatchLeasesRequest, fault,
     fetch_plan_file_event,
 };
 use tokio::time::timeout;
@@ -33,13 +33,13 @@ fn start(folder: Option<tempfile::TempDir>) -> Process {
     }
 }
 
-async fn lease(process: &Process, job: &str, request: PlanRequest) {
+async fn lease(process: &Process, job: &str, request: PlanSpec) {
     let mut planner = process.client().await;
-    planner.prefetch_plan(request.clone()).await.unwrap();
-    while planner.look_up_plan(request.clone()).await.is_err() {
+    planner.prefetch_plan(request.clone().into_prefetch()).await.unwrap();
+    while planner.look_up_plan(request.clone().into_look_up()).await.is_err() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let asked = AcquireLeaseRequest { job: job.to_owned(), requests: vec![request], ..AcquireLeaseRequest::default() };
+    let asked = AcquireLeaseRequest { job: job.to_owned(), specs: vec![request], ..AcquireLeaseRequest::default() };
     LeasesClient::new(process.channel().await).acquire_lease(asked).await.unwrap();
 }
 
@@ -125,7 +125,7 @@ async fn a_repair_begins_at_once_though_all_workers_search() {
     let (_, ended) = process.syntheses().await;
     for number in 0..8 {
         let large = request(&format!("dgx-a100:boxes=125,degrade=b{number}g3-ib*1/2"));
-        process.client().await.prefetch_plan(large).await.unwrap();
+        process.client().await.prefetch_plan(large.into_prefetch()).await.unwrap();
     }
     while process.syntheses().await.0 < 2 {
         assert!(process.syntheses().await.1 < ended + 6, "two searches run for a while");

@@ -18,7 +18,7 @@ use canopy_prerequisites::{Commits, Postgres};
 use canopy_proto::v1::operation::Result as Ended;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::{Operation, Plan, PlanRequest, PlanResponse, WaitOperationRequest};
+use canopy_proto::v1::{Operation, Plan, PlanResponse, PlanSpec, WaitOperationRequest};
 use prost::Message as _;
 use tempfile::TempDir;
 use tokio::sync::RwLock;
@@ -269,8 +269,8 @@ impl Load {
     async fn ask(&self, mut random: Random) {
         while !self.is_over.load(Ordering::Relaxed) {
             let number = random.below(PLANS);
-            let asked = PlanRequest { detached: random.below(3) == 0, ..wanted(number) };
-            if !asked.detached {
+            let asked = wanted(number);
+            if random.below(3) > 0 {
                 let plan = |channel| plan(channel, asked.clone());
                 let reply = self.until_answered(&mut random, plan).await;
                 self.note(number, &reply.plan.unwrap());
@@ -287,12 +287,12 @@ impl Load {
     }
 }
 
-async fn plan(channel: Channel, asked: PlanRequest) -> Result<PlanResponse, Status> {
-    Ok(PlannerClient::new(channel).plan(asked).await?.into_inner())
+async fn plan(channel: Channel, asked: PlanSpec) -> Result<PlanResponse, Status> {
+    Ok(PlannerClient::new(channel).plan(asked.into_plan()).await?.into_inner())
 }
 
-async fn prefetch(channel: Channel, asked: PlanRequest) -> Result<Operation, Status> {
-    Ok(PlannerClient::new(channel).prefetch_plan(asked).await?.into_inner())
+async fn prefetch(channel: Channel, asked: PlanSpec) -> Result<Operation, Status> {
+    Ok(PlannerClient::new(channel).prefetch_plan(asked.into_prefetch()).await?.into_inner())
 }
 
 async fn end_of(channel: Channel, name: String) -> Result<Operation, Status> {
@@ -302,7 +302,7 @@ async fn end_of(channel: Channel, name: String) -> Result<Operation, Status> {
 }
 
 /// Small networks of many shapes, a few of which take a while.
-fn wanted(number: u64) -> PlanRequest {
+fn wanted(number: u64) -> PlanSpec {
     let (columns, rows) = (2 + number % 6, 2 + number / 6);
     request(&match number % 10 {
         0 => format!("dgx-a100:boxes={}", 1 + number / 10),

@@ -5,8 +5,7 @@ use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, Fault, FaultEvent, Lease, ListFaultsRequest,
-    ListLeasesRequest, Placement, PlanRequest, RankSlot, ReportFaultsRequest, ReportFaultsResponse, ReportOutcome,
-    fault,
+    ListLeasesRequest, Placement, PlanSpec, RankSlot, ReportFaultsRequest, ReportFaultsResponse, ReportOutcome, fault,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -29,12 +28,9 @@ roles = ["operator"]
 "#;
 
 /// A network, and a placement of its ranks on machines.
-fn placed() -> PlanRequest {
+fn placed() -> PlanSpec {
     let slot = |rank: u32| RankSlot { node: format!("gpu{:02}", rank / 4), device: rank % 4, ..RankSlot::default() };
-    PlanRequest {
-        placement: Some(Placement { slots: (0..8).map(slot).collect() }),
-        ..request("dgx-a100:boxes=2,gpus=4")
-    }
+    PlanSpec { placement: Some(Placement { slots: (0..8).map(slot).collect() }), ..request("dgx-a100:boxes=2,gpus=4") }
 }
 
 struct Site {
@@ -57,10 +53,9 @@ impl Site {
         Self { _process: process, channel, red: issued.token("planner"), blue, monitor }
     }
 
-    async fn lease(&self, job: &str, asked: PlanRequest) {
-        PlannerClient::new(self.channel.clone()).plan(self.red.with(asked.clone())).await.unwrap();
-        let asked =
-            AcquireLeaseRequest { job: job.to_owned(), requests: vec![asked], ..AcquireLeaseRequest::default() };
+    async fn lease(&self, job: &str, asked: PlanSpec) {
+        PlannerClient::new(self.channel.clone()).plan(self.red.with(asked.clone().into_plan())).await.unwrap();
+        let asked = AcquireLeaseRequest { job: job.to_owned(), specs: vec![asked], ..AcquireLeaseRequest::default() };
         LeasesClient::new(self.channel.clone()).acquire_lease(self.red.with(asked)).await.unwrap();
     }
 
@@ -70,8 +65,9 @@ impl Site {
     }
 
     /// Whether a plan for a caller is made around faults.
-    async fn is_around(&self, caller: &Shows, asked: PlanRequest) -> bool {
-        let reply = PlannerClient::new(self.channel.clone()).plan(caller.with(asked)).await.unwrap().into_inner();
+    async fn is_around(&self, caller: &Shows, asked: PlanSpec) -> bool {
+        let reply =
+            PlannerClient::new(self.channel.clone()).plan(caller.with(asked.into_plan())).await.unwrap().into_inner();
         reply.warnings.iter().any(|warning| warning.code == "FAULTS_APPLIED")
     }
 

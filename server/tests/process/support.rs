@@ -9,7 +9,7 @@ use std::time::Duration;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{Collective, CollectiveSpec, PlanRequest, TopologySource};
+use canopy_proto::v1::{Collective, CollectiveSpec, PlanSpec, TopologySource};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -222,11 +222,11 @@ pub(crate) async fn page_at(
     Ok(page)
 }
 
-pub(crate) fn request(expression: &str) -> PlanRequest {
-    PlanRequest {
+pub(crate) fn request(expression: &str) -> PlanSpec {
+    PlanSpec {
         topology: Some(TopologySource { source: Some(Source::Expression(expression.to_owned())) }),
         collective: Some(CollectiveSpec { kind: Collective::Allgather.into(), root: None }),
-        ..PlanRequest::default()
+        ..PlanSpec::default()
     }
 }
 

@@ -66,11 +66,11 @@ async fn a_request_is_one_trace_below_the_callers_span() {
         command.args(["--otlp-endpoint", &format!("http://{address}")]);
     });
     let (trace_id, caller) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
-    let mut asked = Request::new(request("ring:8"));
+    let mut asked = Request::new(request("ring:8").into_plan());
     asked.metadata_mut().insert("traceparent", format!("00-{trace_id}-{caller}-01").parse().unwrap());
     process.client().await.plan(asked).await.unwrap();
     // A second request, without a trace of its own, is another trace and finds the plan.
-    process.client().await.plan(request("ring:8")).await.unwrap();
+    process.client().await.plan(request("ring:8").into_plan()).await.unwrap();
     process.signal("TERM");
     let process_ended = tokio::task::spawn_blocking(|| process.end().0).await.unwrap();
     assert_eq!(process_ended, Some(0));
@@ -108,7 +108,7 @@ async fn a_collector_that_is_not_there_harms_nobody() {
     let process = Process::start(|command, _| {
         command.args(["--otlp-endpoint", &format!("http://{nobody}")]);
     });
-    process.client().await.plan(request("ring:4")).await.unwrap();
+    process.client().await.plan(request("ring:4").into_plan()).await.unwrap();
     process.signal("TERM");
     assert_eq!(tokio::task::spawn_blocking(|| process.end().0).await.unwrap(), Some(0));
 }
@@ -137,7 +137,7 @@ async fn spans_are_encrypted_for_a_collector_that_is_trusted() {
                 }
             }
         });
-        process.client().await.plan(request("ring:4")).await.unwrap();
+        process.client().await.plan(request("ring:4").into_plan()).await.unwrap();
         process.signal("TERM");
         assert_eq!(tokio::task::spawn_blocking(|| process.end().0).await.unwrap(), Some(0));
         let arrived = collector.spans.lock().unwrap().iter().any(|span| span.name == "Plan");

@@ -1,7 +1,7 @@
 //! What a good request gets.
 
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::{CacheOutcome, PlanRequest};
+use canopy_proto::v1::{CacheOutcome, PlanSpec};
 use canopy_server::Pipeline;
 
 use crate::support::{TestServer, both_outputs, options, request, sha256, stream};
@@ -9,8 +9,8 @@ use crate::support::{TestServer, both_outputs, options, request, sha256, stream}
 #[tokio::test]
 async fn a_stream_brings_acceptance_progress_header_and_whole_files() {
     let server = TestServer::start().await;
-    let asked = PlanRequest { outputs: both_outputs(), ..request("ring:8") };
-    let streamed = stream(&server, asked).await.unwrap();
+    let asked = PlanSpec { outputs: both_outputs(), ..request("ring:8") };
+    let streamed = stream(&server, asked.into_plan()).await.unwrap();
     let sequence: Vec<u64> = streamed.events.iter().map(|event| event.sequence).collect();
     assert_eq!(sequence, (0..streamed.events.len() as u64).collect::<Vec<_>>());
     let Some(Event::Accepted(accepted)) = &streamed.events[0].event else { panic!("acceptance comes first") };
@@ -35,15 +35,15 @@ async fn a_stream_brings_acceptance_progress_header_and_whole_files() {
 #[tokio::test]
 async fn the_second_answer_comes_from_the_cache_byte_for_byte_even_after_a_restart() {
     let server = TestServer::start().await;
-    let asked = || PlanRequest { outputs: both_outputs(), ..request("torus:4x4") };
-    let first = stream(&server, asked()).await.unwrap();
-    let second = stream(&server, asked()).await.unwrap();
+    let asked = || PlanSpec { outputs: both_outputs(), ..request("torus:4x4") };
+    let first = stream(&server, asked().into_plan()).await.unwrap();
+    let second = stream(&server, asked().into_plan()).await.unwrap();
     assert_eq!(second.header.cache, i32::from(CacheOutcome::Hit));
     assert_eq!(server.statistics.synthesis_count(), 1);
     let directory = server.stop().await;
     let pipeline = Pipeline::new(options(&directory).limits);
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
-    let third = stream(&server, asked()).await.unwrap();
+    let third = stream(&server, asked().into_plan()).await.unwrap();
     assert_eq!((third.header.cache, server.statistics.synthesis_count()), (i32::from(CacheOutcome::Hit), 0));
     for later in [second, third] {
         assert_eq!(later.files, first.files);
@@ -55,12 +55,12 @@ async fn the_second_answer_comes_from_the_cache_byte_for_byte_even_after_a_resta
 #[tokio::test]
 async fn a_unary_call_brings_small_files_and_describes_large_ones() {
     let server = TestServer::start().await;
-    let reply = server.client().plan(request("ring:4")).await.unwrap().into_inner();
+    let reply = server.client().plan(request("ring:4").into_plan()).await.unwrap().into_inner();
     let artifact = &reply.plan.unwrap().artifacts[0];
     assert_eq!(sha256(artifact.content.as_ref().unwrap()), artifact.sha256);
-    let asked = PlanRequest { outputs: both_outputs(), ..request("ring:64") };
-    let large = server.client().plan(asked.clone()).await.unwrap().into_inner().plan.unwrap();
-    let streamed = stream(&server, asked).await.unwrap();
+    let asked = PlanSpec { outputs: both_outputs(), ..request("ring:64") };
+    let large = server.client().plan(asked.clone().into_plan()).await.unwrap().into_inner().plan.unwrap();
+    let streamed = stream(&server, asked.into_plan()).await.unwrap();
     for (artifact, file) in large.artifacts.iter().zip(&streamed.files) {
         assert_eq!(artifact.content.is_some(), file.len() <= 64 << 10, "{} bytes", file.len());
     }

@@ -10,7 +10,7 @@ use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     ArchiveContents, ArchiveEnd, ArchivePiece, CacheOutcome, Collective, CollectiveSpec, ExportPlansRequest,
     ImportPlansRequest, ImportPlansResponse, ListPlansRequest, ListTopologiesRequest, OutputSpec, PinPlanRequest,
-    PlanRequest, PlanResponse, PutTopologyRequest, Quality,
+    PlanResponse, PlanSpec, PutTopologyRequest, Quality,
 };
 use canopy_server::{ArchiveTrust, ArchiveWriter, PlanKey, read_archive};
 use canopy_store::{MemoryStore, Space, Store as _, decode_record, encode_record};
@@ -30,10 +30,10 @@ async fn filled() -> TestServer {
     let server = TestServer::start().await;
     let mut ids = Vec::new();
     for expression in ["ring:4", "torus:3x3", "dgx-a100:boxes=2"] {
-        let request = PlanRequest { outputs: both_outputs(), ..request(expression) };
-        ids.push(server.client().plan(request).await.unwrap().into_inner().plan.unwrap().name);
+        let request = PlanSpec { outputs: both_outputs(), ..request(expression) };
+        ids.push(server.client().plan(request.into_plan()).await.unwrap().into_inner().plan.unwrap().name);
     }
-    server.client().plan(PlanRequest { outputs: both_outputs(), ..request("torus:3x3") }).await.unwrap();
+    server.client().plan(PlanSpec { outputs: both_outputs(), ..request("torus:3x3") }.into_plan()).await.unwrap();
     plans(&server).pin_plan(PinPlanRequest { name: ids[0].clone(), request_id: String::new() }).await.unwrap();
     let put = PutTopologyRequest { topology: request("ring:7").topology, request_id: String::new() };
     NetworksClient::new(server.channel.clone()).put_topology(put).await.unwrap();
@@ -94,16 +94,16 @@ async fn what_was_exported_is_there_after_the_import() {
     let contents = end.contents.unwrap();
     assert_eq!((contents.plans, contents.pinned_plans, contents.topologies), (3, 1, 1));
     assert!(contents.record_bytes > 100_000 && contents.record_bytes < end.size_bytes);
-    let (before, artifacts) = (holdings(&server).await, server.client().plan(request("ring:4")).await);
+    let (before, artifacts) = (holdings(&server).await, server.client().plan(request("ring:4").into_plan()).await);
     drop(artifacts);
 
     let empty = TestServer::start().await;
     let reply = import(&empty, messages(&archive, "")).await.unwrap();
     assert_eq!((reply.contents, reply.plans_added, reply.topologies_added), (Some(contents), 3, 1));
     assert_eq!(holdings(&empty).await, before, "plans, pins, uses and topologies");
-    let wanted = PlanRequest { outputs: both_outputs(), ..request("torus:3x3") };
-    let served = empty.client().plan(wanted.clone()).await.unwrap().into_inner().plan;
-    assert_eq!(served, server.client().plan(wanted).await.unwrap().into_inner().plan, "byte for byte");
+    let wanted = PlanSpec { outputs: both_outputs(), ..request("torus:3x3") };
+    let served = empty.client().plan(wanted.clone().into_plan()).await.unwrap().into_inner().plan;
+    assert_eq!(served, server.client().plan(wanted.into_plan()).await.unwrap().into_inner().plan, "byte for byte");
     assert_eq!(empty.statistics.synthesis_count(), 0);
     let again = import(&empty, messages(&archive, "")).await.unwrap();
     assert_eq!((again.plans_added, again.topologies_added), (0, 0));
@@ -239,7 +239,7 @@ fn with_quality(archive: &[u8], change: impl FnOnce(&mut Quality)) -> Vec<u8> {
 async fn a_bound_with_switches_that_is_made_up_is_refused() {
     let allreduce = Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None });
     for (expression, is_stated) in [("dgx-h100", true), ("dgx-h100:nvls=false", false), ("dgx-a100", false)] {
-        let asked = PlanRequest { collective: allreduce, outputs: both_outputs()[..1].to_vec(), ..request(expression) };
+        let asked = PlanSpec { collective: allreduce, outputs: both_outputs()[..1].to_vec(), ..request(expression) };
         let archive = exported(asked).await;
         let server = TestServer::start().await;
         let forged = with_quality(&archive, |quality| {
@@ -271,20 +271,20 @@ fn forged(good: &[u8], bad: &[u8], with_request: bool) -> Vec<u8> {
     archive_of(&key, &encode_record(&payload), &summary)
 }
 
-async fn exported(request: PlanRequest) -> Vec<u8> {
+async fn exported(request: PlanSpec) -> Vec<u8> {
     let server = TestServer::start().await;
-    server.client().plan(request).await.unwrap();
+    server.client().plan(request.into_plan()).await.unwrap();
     export(&server, "").await.unwrap().0
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_under_the_key_of_another_request_is_never_served() {
-    let wanted = PlanRequest { outputs: both_outputs(), ..request("ring:6,bw=20GB/s") };
+    let wanted = PlanSpec { outputs: both_outputs(), ..request("ring:6,bw=20GB/s") };
     let good = exported(wanted.clone()).await;
     let server = TestServer::start().await;
     // Nothing but the network tells these from the plan that is wanted.
-    let slower = PlanRequest { outputs: both_outputs(), ..request("ring:6,bw=10GB/s") };
-    let other = PlanRequest { outputs: both_outputs(), ..request("mesh:2x3") };
+    let slower = PlanSpec { outputs: both_outputs(), ..request("ring:6,bw=10GB/s") };
+    let other = PlanSpec { outputs: both_outputs(), ..request("mesh:2x3") };
     for bad in [exported(slower).await, exported(other).await] {
         let status = import(&server, messages(&forged(&good, &bad, true), "")).await.unwrap_err();
         assert_eq!(status.get_error_details().error_info().unwrap().reason, "ARCHIVE_REJECTED", "{status:?}");
@@ -294,14 +294,14 @@ async fn a_plan_under_the_key_of_another_request_is_never_served() {
         assert!(reply.skipped[0].reason.contains("its request is not stored with it"), "{:?}", reply.skipped);
         assert_eq!(holdings(&server).await.0, Vec::new());
     }
-    let served = server.client().plan(wanted).await.unwrap().into_inner();
+    let served = server.client().plan(wanted.into_plan()).await.unwrap().into_inner();
     assert_eq!(served.cache(), CacheOutcome::Miss);
     assert_eq!(import(&server, messages(&good, "")).await.unwrap().plans_added, 0, "the right one is taken");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_of_every_kind_are_known_by_their_requests() {
-    let kind = |expression: &str, kind: Collective, outputs: Vec<OutputSpec>| PlanRequest {
+    let kind = |expression: &str, kind: Collective, outputs: Vec<OutputSpec>| PlanSpec {
         collective: Some(CollectiveSpec { kind: kind.into(), root: None }),
         outputs,
         ..request(expression)
@@ -313,18 +313,18 @@ async fn plans_of_every_kind_are_known_by_their_requests() {
         kind("mesh:2x3", Collective::AllToAll, Vec::new()),
         kind("dgx-h100:boxes=1", Collective::ReduceScatter, msccl.clone()),
         kind("ring:5", Collective::Allgather, msccl),
-        PlanRequest { ranks: vec![0, 1, 2], ..request("complete:5") },
+        PlanSpec { ranks: vec![0, 1, 2], ..request("complete:5") },
     ];
     let server = TestServer::start().await;
     for request in &wanted {
-        server.client().plan(request.clone()).await.unwrap();
+        server.client().plan(request.clone().into_plan()).await.unwrap();
     }
     let (archive, _) = export(&server, "").await.unwrap();
     let empty = TestServer::start().await;
     let reply = import(&empty, messages(&archive, "")).await.unwrap();
     assert_eq!((reply.plans_added, reply.skipped), (wanted.len() as u64, Vec::new()));
     for request in wanted {
-        let reply = empty.client().plan(request).await.unwrap().into_inner();
+        let reply = empty.client().plan(request.into_plan()).await.unwrap().into_inner();
         assert_eq!(reply.cache(), CacheOutcome::Hit);
     }
 }
@@ -341,7 +341,7 @@ async fn an_import_writes_no_plan_of_another_tenant_and_replaces_none_that_is_pi
         request
     };
     let server = isolated().await;
-    server.client().plan(red(request("ring:4"))).await.unwrap();
+    server.client().plan(red(request("ring:4")).map(PlanSpec::into_plan)).await.unwrap();
     let mut asked = tonic::Request::new(ExportPlansRequest::default());
     asked.metadata_mut().insert("x-canopy-tenant", "red".parse().unwrap());
     let mut stream = plans(&server).export_plans(asked).await.unwrap().into_inner();

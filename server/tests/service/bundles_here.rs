@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use canopy_planner::Watch;
 use canopy_proto::v1::{
-    BundleCommunicator, Collective, CollectiveSpec, FaultPolicy, JointCollective, OutputFormat, OutputSpec,
-    PlanBundleRequest, PlanBundleResponse,
+    BundleCommunicator, Collective, CollectiveSpec, FaultPolicy, JointBundleSpec, JointCollective, OutputFormat,
+    OutputSpec, PlanBundleRequest, PlanBundleResponse,
 };
 use canopy_service::bundle::Bundled;
 use canopy_service::{Limits, Outcome, PlanService, ServerReason, ServiceError};
@@ -39,7 +39,7 @@ fn bundle(network: &str, output: OutputSpec) -> PlanBundleRequest {
             BundleCommunicator { name: "pair".to_owned(), ranks: vec![2, 0] },
         ],
         collectives: vec![collective(Collective::Allgather), collective(Collective::Allreduce)],
-        size_bytes_min: 1 << 16,
+        size_bytes_min: Some(1 << 16),
         size_bytes_max: Some(1 << 24),
         output: Some(output),
         ..PlanBundleRequest::default()
@@ -52,11 +52,12 @@ fn joint(network: &str) -> PlanBundleRequest {
         ranks: ranks.collect(),
         collective: Some(collective(kind)),
         size_bytes: Some(1 << 20),
-        chunks: 1,
+        chunks: Some(1),
     };
-    let joint_collectives = vec![part("up", 0..8, Collective::Allgather), part("down", 8..16, Collective::Allgather)];
+    let collectives = vec![part("up", 0..8, Collective::Allgather), part("down", 8..16, Collective::Allgather)];
     let topology = request(network).topology;
-    PlanBundleRequest { topology, joint: true, joint_collectives, ..PlanBundleRequest::default() }
+    let joint = Some(JointBundleSpec { collectives, outputs: Vec::new() });
+    PlanBundleRequest { topology, joint, ..PlanBundleRequest::default() }
 }
 
 fn here(
@@ -86,7 +87,7 @@ async fn a_bundle_that_a_process_makes_is_that_of_a_server() {
     let server = TestServer::start().await;
     let folder = tempfile::tempdir().unwrap();
     let xml = OutputSpec { format: OutputFormat::MscclXml.into(), ..OutputSpec::default() };
-    let advice = OutputSpec { profile: "nccl".to_owned(), ..OutputSpec::default() };
+    let advice = OutputSpec { profile: Some("nccl".to_owned()), ..OutputSpec::default() };
     let long = Duration::from_secs(600);
     let asked = [
         bundle("ring:4", xml.clone()),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use canopy_proto::v1::fetch_plan_file_event::Event;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{
-    Artifact, AutomaticInstances, CacheOutcome, ExplainPlanRequest, FetchPlanFileRequest, GetPlanRequest, OutputFormat,
-    OutputSpec, Plan, PlanRequest, Priority,
+    Artifact, AutomaticInstances, CacheOutcome, ExplainPlanRequest, FetchPlanFileRequest, GetPlanRequest,
+    LookUpPlanRequest, OutputFormat, OutputSpec, Plan, PlanSpec, Ratio,
 };
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
@@ -27,8 +27,8 @@ pub(crate) fn check_refused<T: std::fmt::Debug>(answer: Result<T, Status>, code:
     assert_eq!(field.or(resource).unwrap_or_default(), named);
 }
 
-async fn planned(server: &TestServer, asked: PlanRequest) -> (Plan, Vec<Vec<u8>>) {
-    let streamed = stream(server, asked).await.unwrap();
+async fn planned(server: &TestServer, asked: PlanSpec) -> (Plan, Vec<Vec<u8>>) {
+    let streamed = stream(server, asked.into_plan()).await.unwrap();
     (streamed.header.plan.unwrap(), streamed.files)
 }
 
@@ -58,21 +58,21 @@ async fn fetch(server: &TestServer, wanted: FetchPlanFileRequest) -> Result<(Art
 #[tokio::test]
 async fn a_lookup_answers_from_the_cache_only_and_sends_no_files() {
     let server = TestServer::start().await;
-    let missing = server.client().look_up_plan(request("ring:6")).await;
+    let missing = server.client().look_up_plan(request("ring:6").into_look_up()).await;
     check_refused(missing, Code::NotFound, "PLAN_NOT_CACHED", "");
     assert_eq!(server.statistics.synthesis_count(), 0);
-    let made = server.client().plan(request("ring:6")).await.unwrap().into_inner();
-    let found = server.client().look_up_plan(request("ring:6")).await.unwrap().into_inner();
+    let made = server.client().plan(request("ring:6").into_plan()).await.unwrap().into_inner();
+    let found = server.client().look_up_plan(request("ring:6").into_look_up()).await.unwrap().into_inner();
     assert_eq!(found.cache(), CacheOutcome::Hit);
     let (made, found) = (made.plan.unwrap(), found.plan.unwrap());
     assert_eq!((&found.name, &found.quality), (&made.name, &made.quality));
     assert!(found.artifacts.iter().all(|artifact| artifact.content.is_none() && artifact.size_bytes > 0));
-    let detached = PlanRequest { detached: true, ..request("ring:6") };
-    let refused = server.client().look_up_plan(detached).await;
-    check_refused(refused, Code::InvalidArgument, "FIELD_NOT_APPLICABLE", "detached");
-    let urgent = PlanRequest { priority: Priority::Repair.into(), ..request("ring:6") };
-    let refused = server.client().look_up_plan(urgent).await;
-    check_refused(refused, Code::InvalidArgument, "FIELD_NOT_APPLICABLE", "priority");
+    let best = LookUpPlanRequest {
+        minimum_optimality: Some(Ratio { numerator: 3, denominator: 2 }),
+        ..request("ring:6").into_look_up()
+    };
+    let refused = server.client().look_up_plan(best).await;
+    check_refused(refused, Code::InvalidArgument, "OPTIMALITY_INVALID", "minimum_optimality");
     server.stop().await;
 }
 
@@ -84,25 +84,25 @@ async fn a_lookup_waits_for_no_synthesis_even_when_the_queue_is_full() {
         TestServer::start_with(|options| (options.worker_count, options.queue_length_max) = (one, one), planner).await;
     let call = |expression: &'static str| {
         let mut client = server.client();
-        spawn(async move { client.plan(request(expression)).await })
+        spawn(async move { client.plan(request(expression).into_plan()).await })
     };
     let running = call("ring:5");
     gate.wait_for(1, 0);
-    let _waiting = server.client().stream_plan(request("ring:6")).await.unwrap();
+    let _waiting = server.client().stream_plan(request("ring:6").into_plan()).await.unwrap();
     for expression in ["ring:5", "ring:6", "ring:7"] {
-        let missing = server.client().look_up_plan(request(expression)).await;
+        let missing = server.client().look_up_plan(request(expression).into_look_up()).await;
         check_refused(missing, Code::NotFound, "PLAN_NOT_CACHED", "");
     }
     gate.open();
     running.await.unwrap().unwrap();
-    server.client().look_up_plan(request("ring:5")).await.unwrap();
+    server.client().look_up_plan(request("ring:5").into_look_up()).await.unwrap();
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_plan_is_described_and_explained_by_its_name() {
     let server = TestServer::start().await;
-    let (plan, _) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("torus:4x4") }).await;
+    let (plan, _) = planned(&server, PlanSpec { outputs: both_outputs(), ..request("torus:4x4") }).await;
     let name = plan.name.clone();
     let described =
         server.plans().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await.unwrap().into_inner();
@@ -130,17 +130,17 @@ async fn files_of_one_runtime_are_told_apart_by_their_instances() {
     let server = TestServer::start().await;
     let of = |instancing| OutputSpec {
         format: OutputFormat::MscclXml.into(),
-        profile: String::new(),
+        profile: None,
         instancing,
         plain_channels: false,
-        max_layers: 0,
+        max_layers: None,
     };
     let automatic = Instancing::AutomaticInstances(AutomaticInstances {});
     let outputs = vec![of(Some(Instancing::Instances(2))), of(None), of(Some(automatic))];
-    let (plan, files) = planned(&server, PlanRequest { outputs, ..request("ring:4") }).await;
-    let (alone, _) = planned(&server, PlanRequest { outputs: vec![of(None)], ..request("ring:4") }).await;
+    let (plan, files) = planned(&server, PlanSpec { outputs, ..request("ring:4") }).await;
+    let (alone, _) = planned(&server, PlanSpec { outputs: vec![of(None)], ..request("ring:4") }).await;
     assert_ne!(alone.name, plan.name);
-    let instances: Vec<u32> = plan.artifacts.iter().map(|artifact| artifact.instances).collect();
+    let instances: Vec<u32> = plan.artifacts.iter().filter_map(|artifact| artifact.instances).collect();
     assert_eq!(instances, [2, 1, 32]);
     let wanted = |instances| FetchPlanFileRequest {
         name: plan.name.clone(),
@@ -148,18 +148,18 @@ async fn files_of_one_runtime_are_told_apart_by_their_instances() {
         instances,
         ..FetchPlanFileRequest::default()
     };
-    for (position, instances) in [(0, 0), (0, 2), (1, 1), (2, 32)] {
+    for (position, instances) in [(0, None), (0, Some(2)), (1, Some(1)), (2, Some(32))] {
         let (described, bytes) = fetch(&server, wanted(instances)).await.unwrap();
-        assert_eq!((&described, &bytes), (&plan.artifacts[position], &files[position]), "{instances}");
+        assert_eq!((&described, &bytes), (&plan.artifacts[position], &files[position]), "{instances:?}");
     }
-    let refused = fetch(&server, wanted(3)).await;
+    let refused = fetch(&server, wanted(Some(3))).await;
     check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.name);
     let name = plan.name.clone();
     let explained =
         server.plans().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
     for facts in &explained.artifacts {
         let msccl = facts.msccl.as_ref().unwrap();
-        assert_eq!(msccl.channels, facts.artifact.as_ref().unwrap().instances);
+        assert_eq!(Some(msccl.channels), facts.artifact.as_ref().unwrap().instances);
         let limit = msccl.instances_limit.as_ref().unwrap();
         assert_eq!((msccl.instances_max, &*limit.name, limit.need, limit.limit), (32, "channels", 33, 32));
     }
@@ -190,12 +190,12 @@ async fn what_is_not_cached_has_no_name() {
 #[tokio::test]
 async fn a_file_is_fetched_whole_and_from_any_offset() {
     let server = TestServer::start().await;
-    let (plan, files) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("ring:32") }).await;
+    let (plan, files) = planned(&server, PlanSpec { outputs: both_outputs(), ..request("ring:32") }).await;
     for (artifact, file) in plan.artifacts.iter().zip(&files) {
         let wanted = |offset| FetchPlanFileRequest {
             name: plan.name.clone(),
             format: artifact.format,
-            profile: String::new(),
+            profile: None,
             offset,
             ..FetchPlanFileRequest::default()
         };
@@ -213,7 +213,7 @@ async fn a_file_is_fetched_whole_and_from_any_offset() {
     let json = |format: i32, profile: &str| FetchPlanFileRequest {
         name: plan.name.clone(),
         format,
-        profile: profile.to_owned(),
+        profile: Some(profile.to_owned()),
         ..FetchPlanFileRequest::default()
     };
     let refused = fetch(&server, json(0, "")).await;
@@ -242,7 +242,7 @@ fn parts_of_ranks(file: &[u8]) -> Vec<Vec<String>> {
 #[tokio::test]
 async fn some_ranks_fetch_their_part_of_a_file() {
     let server = TestServer::start().await;
-    let (plan, files) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("ring:8") }).await;
+    let (plan, files) = planned(&server, PlanSpec { outputs: both_outputs(), ..request("ring:8") }).await;
     let wanted = |ranks: &[u32], offset| FetchPlanFileRequest {
         name: plan.name.clone(),
         format: OutputFormat::MscclXml.into(),
@@ -281,7 +281,7 @@ async fn some_ranks_fetch_their_part_of_a_file() {
 #[tokio::test]
 async fn one_rank_of_a_plan_in_stages_has_files_that_the_plan_has_not() {
     let server = TestServer::start().await;
-    let asked = PlanRequest { algorithm: "stages".to_owned(), ..request("dgx-h100:boxes=3") };
+    let asked = PlanSpec { algorithm: Some("stages".to_owned()), ..request("dgx-h100:boxes=3") };
     let (plan, files) = planned(&server, asked).await;
     assert_eq!(files.len(), 1);
     let wanted = |format: OutputFormat, ranks: &[u32], offset| FetchPlanFileRequest {
@@ -322,7 +322,12 @@ async fn a_unary_plan_that_is_late_says_so_with_its_own_code() {
     // The server's own words come ahead of the deadline, by a tenth of it.
     let mut asked = Request::new(request("ring:6"));
     asked.set_timeout(Duration::from_secs(4));
-    check_refused(answered(client.plan(asked)).await, Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", "");
+    check_refused(
+        answered(client.plan(asked.map(PlanSpec::into_plan))).await,
+        Code::DeadlineExceeded,
+        "SOLVER_TIME_LIMIT",
+        "",
+    );
     gate.open();
     server.stop().await;
 }

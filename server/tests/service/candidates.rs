@@ -6,8 +6,8 @@ use std::time::Duration;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    CacheOutcome, DeviceTarget, Fault, GetPlanRequest, NicTarget, OnMiss, Plan, PlanRequest, PlanResponse, Punctured,
-    QualityPolicy, TopologySource, fault,
+    CacheOutcome, DeviceTarget, Fault, GetPlanRequest, NicTarget, OnMiss, Plan, PlanRequest, PlanResponse, PlanSpec,
+    Punctured, TopologySource, fault,
 };
 use canopy_server::Making;
 use canopy_synth::Algorithm;
@@ -37,12 +37,11 @@ async fn server() -> (TestServer, Arc<Gate>) {
 /// What comes of a request whose plan is made once the candidates that are there are enough: these, and the plan.
 async fn candidates_of(
     (server, gate): (&TestServer, &Gate),
-    asked: PlanRequest,
+    asked: PlanSpec,
     on_miss: OnMiss,
     is_enough: impl Fn(&[Plan]) -> bool,
 ) -> (Vec<Plan>, PlanResponse) {
-    let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
-    let mut asked = Request::new(PlanRequest { quality, ..asked });
+    let mut asked = Request::new(PlanRequest { on_miss: on_miss.into(), ..asked.into_plan() });
     asked.set_timeout(Duration::from_secs(20));
     let mut events = server.bare().await.stream_plan(asked).await.unwrap().into_inner();
     let (mut candidates, mut last) = (Vec::new(), None);
@@ -65,13 +64,13 @@ async fn candidates_of(
 }
 
 /// Two boxes without the network card of one GPU.
-fn without_a_nic(network: &str) -> PlanRequest {
+fn without_a_nic(network: &str) -> PlanSpec {
     let device = DeviceTarget { node: "b0g3".to_owned(), ..DeviceTarget::default() };
     let nic = fault::Target::Nic(NicTarget { device: Some(device), port: String::new() });
     let faults = vec![Fault { target: Some(nic), remaining: None }];
     let base = request(network).topology.map(Box::new);
     let punctured = Punctured { base, faults };
-    PlanRequest {
+    PlanSpec {
         topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),
         ..request(network)
     }
@@ -134,16 +133,14 @@ async fn after_a_fault_a_repaired_plan_comes_first() {
     const BOXES: &str = "dgx-a100:boxes=2";
     let (server, gate) = server().await;
     // Nothing is kept of the sound network: there is only what needs nothing.
-    let mut asked = Request::new(PlanRequest {
-        quality: Some(QualityPolicy { on_miss: OnMiss::Fallback.into(), ..QualityPolicy::default() }),
-        ..without_a_nic(BOXES)
-    });
+    let spec = without_a_nic(BOXES);
+    let mut asked = Request::new(PlanRequest { on_miss: OnMiss::Fallback.into(), ..spec.into_plan() });
     asked.set_timeout(Duration::from_secs(4));
     let quick = answered(server.bare().await.plan(asked)).await.unwrap().into_inner().plan.unwrap();
     assert_eq!(quick.algorithm, "direct");
 
     gate.open();
-    let sound = server.client().plan(request(BOXES)).await.unwrap().into_inner().plan.unwrap();
+    let sound = server.client().plan(request(BOXES).into_plan()).await.unwrap().into_inner().plan.unwrap();
     gate.close();
     let is_enough = |candidates: &[Plan]| candidates.iter().any(|plan| plan.algorithm == "repair");
     let (candidates, last) = candidates_of((&server, &gate), without_a_nic(BOXES), OnMiss::Fallback, is_enough).await;
@@ -165,7 +162,7 @@ async fn before_a_first_plan_comes_one_of_a_larger_network_that_was_repaired() {
     const LEFT: &str = "torus:3x4,down=00-01";
     let (server, gate) = server().await;
     gate.open();
-    let sound = server.client().plan(request("torus:3x4")).await.unwrap().into_inner().plan.unwrap();
+    let sound = server.client().plan(request("torus:3x4").into_plan()).await.unwrap().into_inner().plan.unwrap();
     gate.close();
     let is_enough = |candidates: &[Plan]| candidates.iter().any(|plan| plan.algorithm == "repair");
     let (candidates, last) = candidates_of((&server, &gate), request(LEFT), OnMiss::Fallback, is_enough).await;

@@ -5,7 +5,7 @@ use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     ClearFaultsRequest, ClusterDescription, ClusterNodes, DeleteClusterRequest, Fault, FaultScope, GetClusterRequest,
-    HostKind, ListClustersRequest, ListFaultsRequest, PlanRequest, PlanResponse, PutClusterRequest, PutClusterResponse,
+    HostKind, ListClustersRequest, ListFaultsRequest, PlanResponse, PlanSpec, PutClusterRequest, PutClusterResponse,
     ReportFaultsRequest, ReportFaultsResponse, TopologyDocument, TopologySource, fault,
 };
 use tonic::transport::Channel;
@@ -43,12 +43,12 @@ pub(crate) fn part(nodes: &[&str]) -> TopologySource {
     TopologySource { source: Some(Source::Cluster(ClusterNodes { cluster: "clusters/prod".to_owned(), nodes })) }
 }
 
-fn on(nodes: &[&str]) -> PlanRequest {
-    PlanRequest { topology: Some(part(nodes)), ..request("") }
+fn on(nodes: &[&str]) -> PlanSpec {
+    PlanSpec { topology: Some(part(nodes)), ..request("") }
 }
 
 async fn plan(server: &TestServer, nodes: &[&str]) -> PlanResponse {
-    server.client().plan(on(nodes)).await.unwrap().into_inner()
+    server.client().plan(on(nodes).into_plan()).await.unwrap().into_inner()
 }
 
 async fn report(server: &TestServer, nodes: &[&str], (id, fault): (&str, Fault)) -> ReportFaultsResponse {
@@ -119,10 +119,10 @@ async fn a_fault_of_the_fabric_concerns_all_parts_that_have_the_element_and_no_o
     let host = Fault { target: Some(fault::Target::Host("gpu07".to_owned())), remaining: None };
     let told = report(&server, &[], ("2", host)).await;
     assert_eq!((told.outcomes[0].scope(), told.active), (FaultScope::Host, 2));
-    let lost = server.client().plan(on(&["gpu07", "gpu08", "gpu06"])).await.unwrap().into_inner();
+    let lost = server.client().plan(on(&["gpu07", "gpu08", "gpu06"]).into_plan()).await.unwrap().into_inner();
     assert_eq!((around(&lost), lost.plan.unwrap().topology.unwrap().ranks), (1, 8));
     report(&server, &[], ("3", switch("leaf2"))).await;
-    let split = server.client().plan(on(&["gpu06", "gpu08"])).await.unwrap_err();
+    let split = server.client().plan(on(&["gpu06", "gpu08"]).into_plan()).await.unwrap_err();
     assert_eq!(reason(&split), (Code::FailedPrecondition, "TOPOLOGY_DISCONNECTED".to_owned()));
     let asked = ListFaultsRequest { filter: "scope = cluster".to_owned(), ..ListFaultsRequest::default() };
     let listed = faults(&server).list_faults(asked).await.unwrap().into_inner().faults;
@@ -156,7 +156,7 @@ async fn a_cluster_survives_the_server_and_goes_when_it_is_deleted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_part_of_a_cluster_is_refused_with_its_field() {
     let server = start().await;
-    let unknown = server.client().plan(on(&["gpu01", "gpu02"])).await.unwrap_err();
+    let unknown = server.client().plan(on(&["gpu01", "gpu02"]).into_plan()).await.unwrap_err();
     assert_eq!(reason(&unknown), (Code::NotFound, "CLUSTER_UNKNOWN".to_owned()));
     put(&server, "").await;
     for (nodes, problem) in [
@@ -164,11 +164,11 @@ async fn what_is_no_part_of_a_cluster_is_refused_with_its_field() {
         (vec!["gpu01", "gpu01"], "gpu01 twice"),
         (vec!["gpu[01-"], "a bracket does not close"),
     ] {
-        let refused = server.client().plan(on(&nodes)).await.unwrap_err();
+        let refused = server.client().plan(on(&nodes).into_plan()).await.unwrap_err();
         assert_eq!(reason(&refused), (Code::InvalidArgument, "CLUSTER_NODES_INVALID".to_owned()));
         assert!(refused.message().contains(problem), "{nodes:?}: {}", refused.message());
         let violations = refused.get_error_details().bad_request().unwrap().field_violations.clone();
-        assert_eq!(violations[0].field, "topology.cluster.nodes");
+        assert_eq!(violations[0].field, "spec.topology.cluster.nodes");
     }
     let asked = PutClusterRequest { name: "clusters/prod".to_owned(), ..PutClusterRequest::default() };
     let refused = clusters(&server).put_cluster(asked).await.unwrap_err();

@@ -3,7 +3,7 @@
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, DocumentFormat, Fault, FaultEvent, FaultScope, Lease,
-    ListFaultsRequest, NicTarget, Placement, PlanRequest, PlanResponse, RankSlot, ReplanStage, ReportFaultsRequest,
+    ListFaultsRequest, NicTarget, Placement, PlanResponse, PlanSpec, RankSlot, ReplanStage, ReportFaultsRequest,
     ReportFaultsResponse, ReportOutcome, fault,
 };
 use canopy_topology::{TopologyLimits, generate, to_yaml};
@@ -15,12 +15,12 @@ use crate::replans::{
 };
 use crate::support::{TestServer, document_request, request};
 
-fn on(hosts: &[&str], request: PlanRequest) -> PlanRequest {
-    let slot = |host: &&str| RankSlot { node: (*host).to_owned(), device: 0, count: 8 };
-    PlanRequest { placement: Some(Placement { slots: hosts.iter().map(slot).collect() }), ..request }
+fn on(hosts: &[&str], request: PlanSpec) -> PlanSpec {
+    let slot = |host: &&str| RankSlot { node: (*host).to_owned(), device: 0, count: Some(8) };
+    PlanSpec { placement: Some(Placement { slots: hosts.iter().map(slot).collect() }), ..request }
 }
 
-fn placed(hosts: &[&str]) -> PlanRequest {
+fn placed(hosts: &[&str]) -> PlanSpec {
     on(hosts, request(BOXES))
 }
 
@@ -48,12 +48,12 @@ async fn report_of(server: &TestServer, job: &str, events: Vec<FaultEvent>) -> R
     faults(server).report_faults(asked).await.map(tonic::Response::into_inner)
 }
 
-async fn plan(server: &TestServer, request: PlanRequest) -> PlanResponse {
-    server.client().plan(request).await.unwrap().into_inner()
+async fn plan(server: &TestServer, request: PlanSpec) -> PlanResponse {
+    server.client().plan(request.into_plan()).await.unwrap().into_inner()
 }
 
 /// What a new plan is made around.
-async fn around(server: &TestServer, request: PlanRequest) -> Vec<Fault> {
+async fn around(server: &TestServer, request: PlanSpec) -> Vec<Fault> {
     plan(server, request).await.puncture.map(|puncture| puncture.faults).unwrap_or_default()
 }
 
@@ -174,11 +174,11 @@ async fn a_topology_that_names_its_hosts_speaks_of_their_devices() {
     assert_eq!((replanned.job.as_str(), replanned.faults), ("one", vec![nic_of("b1g5")]));
     // A machine is the box that is on it.
     assert_eq!(around(&server, placed(&["gpu01", "gpu03"])).await, [host("b1")]);
-    let ring = PlanRequest {
+    let ring = PlanSpec {
         placement: Some(Placement {
             slots: ["gpu03", "gpu04", "gpu05", "gpu06"]
                 .into_iter()
-                .map(|node| RankSlot { node: node.to_owned(), device: 0, count: 1 })
+                .map(|node| RankSlot { node: node.to_owned(), device: 0, count: Some(1) })
                 .collect(),
         }),
         ..request("ring:4")
@@ -238,11 +238,8 @@ async fn a_lease_with_a_placement_begins_around_the_faults_of_its_machines() {
     let server = start().await;
     report_of(&server, "", vec![event("1", nic("gpu01", 3), false)]).await.unwrap();
     let ask = async |job: &str, hosts: &[&str]| {
-        let asked = AcquireLeaseRequest {
-            job: job.to_owned(),
-            requests: vec![placed(hosts)],
-            ..AcquireLeaseRequest::default()
-        };
+        let asked =
+            AcquireLeaseRequest { job: job.to_owned(), specs: vec![placed(hosts)], ..AcquireLeaseRequest::default() };
         crate::replans::leases(&server).acquire_lease(asked).await.map(tonic::Response::into_inner)
     };
     let lease = ask("one", &["gpu01", "gpu02"]).await.unwrap();

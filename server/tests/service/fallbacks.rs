@@ -10,8 +10,7 @@ use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
     CacheOutcome, Collective, CollectiveSpec, FetchPlanFileEvent, FetchPlanFileRequest, GetPlanRequest,
-    GetPlanSummaryRequest, OnMiss, OutputFormat, Plan, PlanRequest, QualityPolicy, WaitOperationRequest,
-    fetch_plan_file_event,
+    GetPlanSummaryRequest, OnMiss, OutputFormat, Plan, PlanRequest, WaitOperationRequest, fetch_plan_file_event,
 };
 use canopy_server::{Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::{Algorithm, Stop, SynthesisError};
@@ -74,8 +73,7 @@ impl Planner for OnlyDirect {
 }
 
 fn asking(on_miss: OnMiss, deadline: Duration) -> Request<PlanRequest> {
-    let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
-    let mut request = Request::new(PlanRequest { quality, ..request("ring:6") });
+    let mut request = Request::new(PlanRequest { on_miss: on_miss.into(), ..request("ring:6").into_plan() });
     request.set_timeout(deadline);
     request
 }
@@ -86,7 +84,7 @@ async fn a_late_plan_is_stood_in_for_even_while_every_worker_searches() {
         TestServer::start_with(|options| options.worker_count = NonZeroUsize::new(1).unwrap(), OnlyDirect::new(None))
             .await;
     // The only worker is busy for ever.
-    let started = server.client().prefetch_plan(request("ring:9")).await.unwrap().into_inner();
+    let started = server.client().prefetch_plan(request("ring:9").into_prefetch()).await.unwrap().into_inner();
     // After the deadline the server itself cuts off every answer but that time is up: one that comes is in time.
     let mut client = server.bare().await;
     let asked = client.plan(asking(OnMiss::Fallback, Duration::from_millis(4000)));
@@ -130,7 +128,7 @@ async fn what_a_search_cannot_plan_is_stood_in_for_and_what_nobody_can_is_not() 
     let refused = server.client().plan(asking(OnMiss::Fail, minute)).await.unwrap_err();
     assert_eq!(refused.get_error_details().error_info().unwrap().reason, fallback.reason);
     let mut wrong = asking(OnMiss::Fallback, minute);
-    wrong.get_mut().topology = request("ring:1").topology;
+    wrong.get_mut().spec.as_mut().unwrap().topology = request("ring:1").topology;
     assert_eq!(server.client().plan(wrong).await.unwrap_err().code(), Code::InvalidArgument);
     server.stop().await;
 }
@@ -156,7 +154,7 @@ async fn the_best_so_far_is_sent_when_time_is_up() {
     let server = TestServer::start_with(|options| options.worker_count = NonZeroUsize::new(1).unwrap(), planner).await;
     let asked = |on_miss, millis| {
         let mut asked = asking(on_miss, Duration::from_millis(millis));
-        asked.get_mut().topology = request(RAIL).topology;
+        asked.get_mut().spec.as_mut().unwrap().topology = request(RAIL).topology;
         asked
     };
     let Streamed { events, header, .. } = stream(&server, asked(OnMiss::BestSoFar, LONG_MS)).await.unwrap();
@@ -185,7 +183,7 @@ async fn what_cannot_be_made_exactly_is_made_nearly() {
     let end = SynthesisError::TooManyTrees { trees_per_rank: 9, rank_count: 6 };
     let server = TestServer::start_with(|_| {}, OnlyDirect::and_near(Some(end))).await;
     let mut asked = asking(OnMiss::BestSoFar, Duration::from_secs(60));
-    asked.get_mut().topology = request(RAIL).topology;
+    asked.get_mut().spec.as_mut().unwrap().topology = request(RAIL).topology;
     let reply = answered(server.bare().await.plan(asked)).await.unwrap().into_inner();
     assert_eq!(reply.fallback.unwrap().reason, "TOO_MANY_TREES");
     let plan = reply.plan.unwrap();
@@ -213,10 +211,11 @@ async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
 async fn a_large_all_to_all_is_stood_in_for_while_every_worker_searches() {
     let one = |options: &mut Options| options.worker_count = NonZeroUsize::new(1).unwrap();
     let server = TestServer::start_with(one, OnlyDirect::new(None)).await;
-    let started = server.client().prefetch_plan(request("ring:9")).await.unwrap().into_inner();
+    let started = server.client().prefetch_plan(request("ring:9").into_prefetch()).await.unwrap().into_inner();
     let mut asked = asking(OnMiss::BestSoFar, Duration::from_secs(60));
-    asked.get_mut().topology = request("torus:8x8x9").topology;
-    asked.get_mut().collective = Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None });
+    asked.get_mut().spec.as_mut().unwrap().topology = request("torus:8x8x9").topology;
+    asked.get_mut().spec.as_mut().unwrap().collective =
+        Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None });
     let mut events = server.bare().await.stream_plan(asked).await.unwrap().into_inner();
     // Neither the search nor its worker ever ends: the deadline is the only other end.
     let plan = loop {
@@ -266,7 +265,7 @@ async fn a_provisional_plan_is_superseded_under_a_new_id() {
     let described = get(&provisional).await.unwrap();
     assert_eq!((&described.superseded_by, described.algorithm.as_str()), (&fallback.plan, "direct"));
     assert_eq!(fetched(&server, &provisional).await, (before, fallback.plan.clone()));
-    let again = server.client().plan(request("ring:6")).await.unwrap().into_inner();
+    let again = server.client().plan(request("ring:6").into_plan()).await.unwrap().into_inner();
     assert_eq!((again.cache(), again.plan.unwrap().name), (CacheOutcome::Hit, fallback.plan.clone()));
     let mut admin = PlansClient::new(server.channel.clone());
     let summary = admin.get_plan_summary(GetPlanSummaryRequest { name: provisional }).await.unwrap().into_inner();

@@ -55,7 +55,7 @@ async fn report(server: &TestServer, number: u32) -> Result<(), tonic::Status> {
 
 async fn acquire(server: &TestServer, job: &str) -> Result<String, tonic::Status> {
     let (job, requests) = (job.to_owned(), vec![request("ring:4")]);
-    let asked = AcquireLeaseRequest { job, requests, ..AcquireLeaseRequest::default() };
+    let asked = AcquireLeaseRequest { job, specs: requests, ..AcquireLeaseRequest::default() };
     LeasesClient::new(server.channel.clone()).acquire_lease(asked).await.map(|lease| lease.into_inner().name)
 }
 
@@ -76,7 +76,7 @@ async fn the_store_works_again_as_soon_as_there_is_room_on_the_disk() {
         TestServer::start_in(directory, |_| {}, pipeline).await
     };
     let server = start(directory).await;
-    server.client().plan(request("ring:4")).await.unwrap();
+    server.client().plan(request("ring:4").into_plan()).await.unwrap();
     let mut acknowledged = vec![acquire(&server, "before").await.unwrap()];
     report(&server, 0).await.unwrap();
     let watched = HealthClient::new(server.channel.clone()).watch(HealthCheckRequest::default()).await;
@@ -103,17 +103,17 @@ async fn the_store_works_again_as_soon_as_there_is_room_on_the_disk() {
     wait_for(&mut health, ServingStatus::NotServing).await;
     let (code, reason) = page(&server, "/readyz").await;
     assert!(code == 503 && reason.contains("cannot be written"), "{code} {reason}");
-    if let Err(status) = server.client().prefetch_plan(request("torus:5x5")).await {
+    if let Err(status) = server.client().prefetch_plan(request("torus:5x5").into_prefetch()).await {
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
     }
-    server.client().plan(request("ring:4")).await.expect("what is known is served");
+    server.client().plan(request("ring:4").into_plan()).await.expect("what is known is served");
 
     std::fs::remove_file(ballast).unwrap();
     wait_for(&mut health, ServingStatus::Serving).await;
     assert_eq!(page(&server, "/readyz").await, (200, "ready\n".to_owned()));
     report(&server, number + 1).await.unwrap();
     acknowledged.push(acquire(&server, "after").await.unwrap());
-    server.client().prefetch_plan(request("torus:5x5")).await.unwrap();
+    server.client().prefetch_plan(request("torus:5x5").into_prefetch()).await.unwrap();
     drop(health);
     let server = start(server.stop().await).await;
     let listed = LeasesClient::new(server.channel.clone()).list_leases(ListLeasesRequest::default()).await.unwrap();

@@ -359,7 +359,7 @@ async fn a_newcomer_is_planned_beside_jobs_that_run() {
         layout: "tp=8 dp=2".to_owned(),
         ranks: half(16..32),
         outputs: json(),
-        max_chunks: 1,
+        max_chunks: Some(1),
         ..job()
     };
     let alone = planned(&server, asked.clone()).await.unwrap();

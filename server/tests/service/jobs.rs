@@ -8,7 +8,7 @@ use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::{
     CancelOperationRequest, GetOperationRequest, ListOperationsRequest, Operation, OperationState, PlanRequest,
-    Priority, WaitOperationRequest,
+    PlanSpec, Priority, WaitOperationRequest,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Request};
@@ -23,7 +23,7 @@ fn operations(server: &TestServer) -> OperationsClient<Channel> {
 }
 
 async fn prefetch(server: &TestServer, expression: &str) -> Operation {
-    server.client().prefetch_plan(request(expression)).await.unwrap().into_inner()
+    server.client().prefetch_plan(request(expression).into_prefetch()).await.unwrap().into_inner()
 }
 
 /// Waits for the end, without a time-out of its own.
@@ -59,7 +59,7 @@ async fn a_prefetch_returns_at_once_and_its_job_goes_on_alone() {
     assert_eq!((ended.done, state(&ended)), (true, OperationState::Succeeded));
     let Some(Ended::Response(reply)) = ended.result else { panic!("it has a plan") };
     assert!(reply.plan.unwrap().artifacts[0].content.is_none());
-    server.client().look_up_plan(crate::support::request("ring:6")).await.unwrap();
+    server.client().look_up_plan(crate::support::request("ring:6").into_look_up()).await.unwrap();
     server.stop().await;
 }
 
@@ -71,8 +71,8 @@ async fn a_prefetch_that_fails_says_why_and_a_bad_one_is_refused_at_once() {
     assert_eq!(state(&ended), OperationState::Failed);
     let Some(Ended::Error(error)) = ended.result else { panic!("it has none") };
     assert_eq!((error.code, &*error.reason), (Code::InvalidArgument as i32, "TOPOLOGY_MALFORMED"));
-    let refused = server.client().prefetch_plan(PlanRequest::default()).await;
-    check_refused(refused, Code::InvalidArgument, "FIELD_MISSING", "topology");
+    let refused = server.client().prefetch_plan(PlanSpec::default().into_prefetch()).await;
+    check_refused(refused, Code::InvalidArgument, "FIELD_MISSING", "spec.topology");
     server.stop().await;
 }
 
@@ -80,7 +80,7 @@ async fn a_prefetch_that_fails_says_why_and_a_bad_one_is_refused_at_once() {
 async fn a_cancelled_operation_ends_for_all_who_wait() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    let mut events = server.client().stream_plan(request("ring:6")).await.unwrap().into_inner();
+    let mut events = server.client().stream_plan(request("ring:6").into_plan()).await.unwrap().into_inner();
     let Some(Event::Accepted(accepted)) = events.message().await.unwrap().unwrap().event else { panic!("accepted") };
     gate.wait_for(1, 0);
     let cancel = CancelOperationRequest { name: accepted.operation.clone(), request_id: String::new() };
@@ -105,7 +105,7 @@ async fn a_cancelled_operation_ends_for_all_who_wait() {
 async fn a_detached_request_outlives_its_deadline_and_tells_its_operation() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    let mut asked = Request::new(PlanRequest { detached: true, ..request("ring:6") });
+    let mut asked = Request::new(PlanRequest { detached: true, ..request("ring:6").into_plan() });
     asked.set_timeout(Duration::from_secs(4));
     let status = answered(server.bare().await.plan(asked)).await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded);

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use canopy_plan::read_plan;
 use canopy_proto::v1::{
-    CacheOutcome, Collective, CollectiveSpec, FetchPlanFileRequest, JointBundle, JointCollective, OutputFormat,
-    OutputSpec, Plan, PlanBundleRequest, PlanRequest, fetch_plan_file_event,
+    CacheOutcome, Collective, CollectiveSpec, FetchPlanFileRequest, JointBundle, JointBundleSpec, JointCollective,
+    JointSpec, OutputFormat, OutputSpec, Plan, PlanBundleRequest, PlanSpec, fetch_plan_file_event,
 };
 use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Ratio, TopologyLimits, generate};
@@ -26,7 +26,7 @@ fn collective(
         ranks: ranks.collect(),
         collective: Some(CollectiveSpec { kind: kind.into(), root }),
         size_bytes: Some(size << 20),
-        chunks: 0,
+        chunks: None,
     }
 }
 
@@ -50,9 +50,20 @@ fn overlapping() -> Vec<JointCollective> {
     ]
 }
 
-fn bundle_request(expression: &str, joint_collectives: Vec<JointCollective>) -> PlanBundleRequest {
-    let topology = request(expression).topology;
-    PlanBundleRequest { topology, joint: true, joint_collectives, ..PlanBundleRequest::default() }
+fn bundle_request(expression: &str, collectives: Vec<JointCollective>) -> PlanBundleRequest {
+    let joint = Some(JointBundleSpec { collectives, outputs: Vec::new() });
+    PlanBundleRequest { topology: request(expression).topology, joint, ..PlanBundleRequest::default() }
+}
+
+/// The rows with two files each.
+fn of_both(expression: &str) -> PlanBundleRequest {
+    let joint = Some(JointBundleSpec { collectives: rows(), outputs: both_outputs() });
+    PlanBundleRequest { joint, ..bundle_request(expression, Vec::new()) }
+}
+
+/// The collectives of a request.
+fn of(asked: &mut PlanBundleRequest) -> &mut Vec<JointCollective> {
+    &mut asked.joint.as_mut().unwrap().collectives
 }
 
 async fn bundle(server: &TestServer, asked: PlanBundleRequest) -> JointBundle {
@@ -103,7 +114,7 @@ async fn judged(server: &TestServer, expression: &str, bundle: &JointBundle) -> 
 #[tokio::test]
 async fn three_collectives_take_no_longer_than_the_longest() {
     let server = TestServer::start().await;
-    let asked = PlanBundleRequest { outputs: both_outputs(), ..bundle_request("mesh:6x6", rows()) };
+    let asked = of_both("mesh:6x6");
     let first = bundle(&server, asked.clone()).await;
     let times = first.times.clone().unwrap();
     assert_eq!((times.collectives, times.steps, judged(&server, "mesh:6x6", &first).await), (3, 9, 9));
@@ -155,15 +166,14 @@ async fn requests_at_once_cost_one_synthesis() {
     let plan = |position| {
         let outputs = vec![OutputSpec { format: OutputFormat::Json.into(), ..OutputSpec::default() }];
         let topology = request("mesh:6x6").topology;
-        let asked = PlanRequest {
+        let asked = PlanSpec {
             topology,
             outputs,
-            joint_collectives: rows(),
-            joint_position: position,
-            ..PlanRequest::default()
+            joint: Some(JointSpec { collectives: rows(), position }),
+            ..PlanSpec::default()
         };
         let mut client = server.client();
-        async move { client.plan(asked).await.unwrap().into_inner().plan.unwrap().name }
+        async move { client.plan(asked.into_plan()).await.unwrap().into_inner().plan.unwrap().name }
     };
     let (one, two, last, middle) = tokio::join!(bundle(&server, asked()), bundle(&server, asked()), plan(2), plan(1));
     let ids = |bundle: &JointBundle| -> Vec<String> { plans(bundle).iter().map(|plan| plan.name.clone()).collect() };
@@ -197,34 +207,34 @@ async fn what_is_wrong_is_named_and_nothing_is_kept() {
     let invalid = |reason: &str, field: &str| (Code::InvalidArgument, reason.to_owned(), field.to_owned());
     type Change = fn(&mut PlanBundleRequest);
     let wrong: [(Change, &str, &str); 16] = [
-        (|asked| asked.joint_collectives[1].ranks = vec![0, 99], "GROUP_INVALID", "joint_collectives[1].ranks[1]"),
-        (|asked| asked.joint_collectives[1].ranks = vec![4, 5, 4], "GROUP_INVALID", "joint_collectives[1].ranks[2]"),
-        (|asked| asked.joint_collectives[2].ranks = vec![4], "GROUP_INVALID", "joint_collectives[2].ranks"),
+        (|asked| of(asked)[1].ranks = vec![0, 99], "GROUP_INVALID", "joint.collectives[1].ranks[1]"),
+        (|asked| of(asked)[1].ranks = vec![4, 5, 4], "GROUP_INVALID", "joint.collectives[1].ranks[2]"),
+        (|asked| of(asked)[2].ranks = vec![4], "GROUP_INVALID", "joint.collectives[2].ranks"),
         (
-            |asked| asked.joint_collectives[2].collective.as_mut().unwrap().root = Some(18),
+            |asked| of(asked)[2].collective.as_mut().unwrap().root = Some(18),
             "ROOT_INVALID",
-            "joint_collectives[2].collective.root",
+            "joint.collectives[2].collective.root",
         ),
         (
-            |asked| asked.joint_collectives[0].collective.as_mut().unwrap().root = Some(0),
+            |asked| of(asked)[0].collective.as_mut().unwrap().root = Some(0),
             "ROOT_INVALID",
-            "joint_collectives[0].collective.root",
+            "joint.collectives[0].collective.root",
         ),
-        (|asked| asked.joint_collectives[0].collective = None, "FIELD_MISSING", "joint_collectives[0].collective"),
-        (|asked| asked.joint_collectives[0].size_bytes = Some(0), "SIZE_INVALID", "joint_collectives[0].size_bytes"),
-        (|asked| asked.joint_collectives[1].name = "up".to_owned(), "BUNDLE_INVALID", "joint_collectives[1].name"),
-        (|asked| asked.joint_collectives[1].name = "a/b".to_owned(), "BUNDLE_INVALID", "joint_collectives[1].name"),
-        (|asked| asked.joint_collectives.clear(), "FIELD_MISSING", "joint_collectives"),
+        (|asked| of(asked)[0].collective = None, "FIELD_MISSING", "joint.collectives[0].collective"),
+        (|asked| of(asked)[0].size_bytes = Some(0), "SIZE_INVALID", "joint.collectives[0].size_bytes"),
+        (|asked| of(asked)[1].name = "up".to_owned(), "BUNDLE_INVALID", "joint.collectives[1].name"),
+        (|asked| of(asked)[1].name = "a/b".to_owned(), "BUNDLE_INVALID", "joint.collectives[1].name"),
+        (|asked| of(asked).clear(), "FIELD_MISSING", "joint.collectives"),
         (
             |asked| {
-                asked.joint_collectives = (0..17)
+                *of(asked) = (0..17)
                     .map(|number| collective(&format!("c{number}"), 0..2, Collective::Allgather, None, 1))
                     .collect()
             },
             "BUNDLE_INVALID",
-            "joint_collectives",
+            "joint.collectives",
         ),
-        (|asked| asked.joint = false, "FIELD_NOT_APPLICABLE", "joint_collectives"),
+        (|asked| asked.joint = None, "FIELD_MISSING", "output"),
         (|asked| asked.strict = true, "FIELD_NOT_APPLICABLE", "strict"),
         (|asked| asked.size_bytes_max = Some(1), "FIELD_NOT_APPLICABLE", "size_bytes_max"),
         (|asked| asked.topology = None, "FIELD_MISSING", "topology"),
@@ -234,7 +244,7 @@ async fn what_is_wrong_is_named_and_nothing_is_kept() {
         assert_eq!(changed(change).await, invalid(reason, field));
     }
     // Too many chunks are refused before there is room for them.
-    let (code, ..) = changed(|asked| asked.joint_collectives[0].chunks = u64::MAX).await;
+    let (code, ..) = changed(|asked| of(asked)[0].chunks = Some(u64::MAX)).await;
     assert!(matches!(code, Code::FailedPrecondition | Code::ResourceExhausted | Code::InvalidArgument), "{code:?}");
     check_nothing_is_kept(&server).await;
     server.stop().await;
@@ -255,19 +265,20 @@ async fn whose_plan_cannot_be_made_is_named_and_nothing_is_kept() {
     // Who cannot reach each other is told which collective that is.
     let apart = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}, {id: d}]\nlinks: [{from: a, to: b, bandwidth: 1GB/s, both: true}, {from: c, to: d, bandwidth: 1GB/s, both: true}]";
     let topology = crate::support::document_request(canopy_proto::v1::DocumentFormat::Yaml, apart).topology;
-    let joint_collectives = vec![
+    let collectives = vec![
         collective("one", 0..2, Collective::Allgather, None, 1),
         collective("both", 1..3, Collective::Allgather, None, 1),
     ];
-    let asked = PlanBundleRequest { topology, joint: true, joint_collectives, ..PlanBundleRequest::default() };
+    let joint = Some(JointBundleSpec { collectives, outputs: Vec::new() });
+    let asked = PlanBundleRequest { topology, joint, ..PlanBundleRequest::default() };
     let status = server.client().plan_bundle(asked).await.unwrap_err();
     assert_eq!(refusal(&status).1, "TOPOLOGY_DISCONNECTED", "{status:?}");
     assert!(status.message().contains("joint collective 1: "), "{}", status.message());
     // So is whose file a runtime cannot run, in spite of all others.
-    let mut asked = PlanBundleRequest { outputs: both_outputs(), ..bundle_request("mesh:6x6", rows()) };
-    asked.joint_collectives.swap(0, 2);
-    asked.joint_collectives[1].collective.as_mut().unwrap().root = Some(3);
-    asked.joint_collectives.remove(0);
+    let mut asked = of_both("mesh:6x6");
+    of(&mut asked).swap(0, 2);
+    of(&mut asked)[1].collective.as_mut().unwrap().root = Some(3);
+    of(&mut asked).remove(0);
     let status = server.client().plan_bundle(asked).await.unwrap_err();
     assert_eq!(refusal(&status).1, "FORMAT_UNSUPPORTED_BY_RUNTIME", "{status:?}");
     assert!(status.message().contains("joint collective 0: "), "{}", status.message());

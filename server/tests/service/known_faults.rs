@@ -9,8 +9,8 @@ use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, BundleCommunicator, ClearFaultsRequest, Collective, CollectiveSpec, ComputeBoundResponse,
-    FaultPolicy, JointCollective, Lease, ListTopologiesRequest, OutputFormat, OutputSpec, PlanBundleRequest,
-    PlanRequest, PlanResponse, Punctured, ReplanStage, TopologySource, WaitOperationRequest, WeighFaultsRequest,
+    FaultPolicy, JointBundleSpec, JointCollective, Lease, ListTopologiesRequest, OutputFormat, OutputSpec,
+    PlanBundleRequest, PlanResponse, PlanSpec, Punctured, ReplanStage, TopologySource, WaitOperationRequest,
 };
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -18,8 +18,8 @@ use tonic_types::StatusExt as _;
 use crate::replans::{BOXES, event, faults, gpu, leases, link, next, next_final, report, source, start, watch};
 use crate::support::{TestServer, request};
 
-async fn plan(server: &TestServer, request: PlanRequest) -> PlanResponse {
-    server.client().plan(request).await.unwrap().into_inner()
+async fn plan(server: &TestServer, request: PlanSpec) -> PlanResponse {
+    server.client().plan(request.into_plan()).await.unwrap().into_inner()
 }
 
 fn id(reply: &PlanResponse) -> &str {
@@ -31,14 +31,14 @@ fn applied(reply: &PlanResponse) -> Vec<&str> {
     told.map(|warning| warning.text.as_str()).collect()
 }
 
-fn ignoring(request: PlanRequest) -> PlanRequest {
-    PlanRequest { fault_policy: FaultPolicy::Ignore.into(), ..request }
+fn ignoring(request: PlanSpec) -> PlanSpec {
+    PlanSpec { fault_policy: FaultPolicy::Ignore.into(), ..request }
 }
 
-fn without(expression: &str, gpus: &[&str]) -> PlanRequest {
+fn without(expression: &str, gpus: &[&str]) -> PlanSpec {
     let (base, faults) = (Some(Box::new(source(expression))), gpus.iter().map(|id| gpu(id)).collect());
     let punctured = Box::new(Punctured { base, faults });
-    PlanRequest { topology: Some(TopologySource { source: Some(Source::Punctured(punctured)) }), ..request("") }
+    PlanSpec { topology: Some(TopologySource { source: Some(Source::Punctured(punctured)) }), ..request("") }
 }
 
 async fn clear(server: &TestServer, topology: &str) {
@@ -53,7 +53,7 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
     assert_eq!((applied(&healthy).len(), healthy.puncture.as_ref()), (0, None));
     let topology = report(&server, BOXES, vec![event("1", gpu("b0g3"), false)]).await.topology;
     // It is not the plan for the healthy network that is there.
-    let missing = server.client().look_up_plan(request(BOXES)).await.unwrap_err();
+    let missing = server.client().look_up_plan(request(BOXES).into_look_up()).await.unwrap_err();
     assert_eq!(missing.code(), Code::NotFound);
     let around = plan(&server, request(BOXES)).await;
     assert_eq!(applied(&around), ["planned around 1 known fault: gpu:b0g3"]);
@@ -62,16 +62,16 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
     assert_eq!((puncture.faults.as_slice(), puncture.survivors.len()), ([gpu("b0g3")].as_slice(), 15));
     assert_eq!(id(&plan(&server, ignoring(without(BOXES, &["b0g3"]))).await), id(&around), "as if it was asked for");
 
-    let looked_up = server.client().look_up_plan(request(BOXES)).await.unwrap().into_inner();
+    let looked_up = server.client().look_up_plan(request(BOXES).into_look_up()).await.unwrap().into_inner();
     assert_eq!((id(&looked_up), applied(&looked_up).len()), (id(&around), 1));
-    let mut stream = server.client().stream_plan(request(BOXES)).await.unwrap().into_inner();
+    let mut stream = server.client().stream_plan(request(BOXES).into_plan()).await.unwrap().into_inner();
     let last = loop {
         if let Some(PlanStreamEvent::Final(last)) = stream.message().await.unwrap().unwrap().event {
             break last;
         }
     };
     assert_eq!((id(&last), applied(&last).len()), (id(&around), 1));
-    let operation = server.client().prefetch_plan(request(BOXES)).await.unwrap().into_inner();
+    let operation = server.client().prefetch_plan(request(BOXES).into_prefetch()).await.unwrap().into_inner();
     let asked = WaitOperationRequest { name: operation.name, ..WaitOperationRequest::default() };
     let ended = OperationsClient::new(server.channel.clone()).wait_operation(asked).await.unwrap().into_inner();
     let Some(canopy_proto::v1::operation::Result::Response(made)) = ended.result else { panic!("{ended:?}") };
@@ -84,7 +84,7 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
     assert_eq!((applied(&both).len(), both.puncture.as_ref().unwrap().survivors.len()), (1, 14));
     // Of another network nothing is known, nor of a box in which nothing is broken.
     assert!(applied(&plan(&server, request("dgx-a100:boxes=3")).await).is_empty());
-    let other_box = PlanRequest { ranks: (8..16).collect(), ..request(BOXES) };
+    let other_box = PlanSpec { ranks: (8..16).collect(), ..request(BOXES) };
     assert!(applied(&plan(&server, other_box).await).is_empty());
 
     clear(&server, &topology).await;
@@ -96,7 +96,7 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bound_is_that_of_the_network_as_known_faults_leave_it() {
     let server = start().await;
-    let bound = async |request: PlanRequest| server.analysis().compute_bound(request).await;
+    let bound = async |request: PlanSpec| server.analysis().compute_bound(request.into_bound()).await;
     let healthy = bound(request(BOXES)).await.unwrap().into_inner();
     let quality = plan(&server, request(BOXES)).await.plan.unwrap().quality.unwrap();
     let said = |reply: &ComputeBoundResponse| (reply.bound.clone(), reply.tight, reply.certificate.clone());
@@ -112,11 +112,6 @@ async fn a_bound_is_that_of_the_network_as_known_faults_leave_it() {
     assert!(around.warnings.iter().any(|warning| warning.code == "FAULTS_APPLIED"), "{:?}", around.warnings);
     assert_eq!(said(&bound(ignoring(request(BOXES))).await.unwrap().into_inner()), said(&healthy));
 
-    let refused = bound(PlanRequest { detached: true, ..request(BOXES) }).await.unwrap_err();
-    assert_eq!(
-        (refused.code(), refused.message()),
-        (Code::InvalidArgument, "detached does not apply to ComputeBound; leave it out")
-    );
     let refused = bound(request("ring:1")).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
     server.stop().await;
@@ -127,15 +122,15 @@ async fn a_refusal_names_the_faults_that_were_applied_and_the_way_out() {
     let server = start().await;
     report(&server, "ring:6", vec![event("1", link("0", "1", None), false), event("2", link("3", "4", None), false)])
         .await;
-    let refused = server.client().plan(request("ring:6")).await.unwrap_err();
+    let refused = server.client().plan(request("ring:6").into_plan()).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert_eq!(refused.get_error_details().error_info().unwrap().reason, "TOPOLOGY_DISCONNECTED");
     let way_out = " ignore 2 known faults: link:0=1, link:3=4 (FAULT_POLICY_IGNORE)";
     assert!(refused.message().ends_with(way_out), "{}", refused.message());
     plan(&server, ignoring(request("ring:6"))).await;
 
-    let unknown = PlanRequest { fault_policy: 77, ..request("ring:6") };
-    assert_eq!(server.client().plan(unknown).await.unwrap_err().code(), Code::InvalidArgument);
+    let unknown = PlanSpec { fault_policy: 77, ..request("ring:6") };
+    assert_eq!(server.client().plan(unknown.into_plan()).await.unwrap_err().code(), Code::InvalidArgument);
     server.stop().await;
 }
 
@@ -152,8 +147,8 @@ async fn requests_for_plans_store_no_topologies() {
     server.stop().await;
 }
 
-async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRequest>) -> Result<Lease, tonic::Status> {
-    let asked = AcquireLeaseRequest { job: job.to_owned(), requests, ..AcquireLeaseRequest::default() };
+async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanSpec>) -> Result<Lease, tonic::Status> {
+    let asked = AcquireLeaseRequest { job: job.to_owned(), specs: requests, ..AcquireLeaseRequest::default() };
     leases(server).acquire_lease(asked).await.map(tonic::Response::into_inner)
 }
 
@@ -206,22 +201,15 @@ async fn a_lease_is_refused_where_known_faults_leave_no_plan_and_cannot_ignore_t
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_takes_an_unknown_fault_policy_for_the_default() {
     let server = start().await;
-    let wrong = || PlanRequest { fault_policy: 77, ..request("ring:6") };
+    let wrong = || PlanSpec { fault_policy: 77, ..request("ring:6") };
     let mut client = server.client();
     let refused = [
-        ("plan", client.plan(wrong()).await.err()),
-        ("stream", client.stream_plan(wrong()).await.err()),
-        ("lookup", client.look_up_plan(wrong()).await.err()),
-        ("prefetch", client.prefetch_plan(wrong()).await.err()),
-        ("bound", server.analysis().compute_bound(wrong()).await.err()),
-        (
-            "what if",
-            server
-                .analysis()
-                .weigh_faults(WeighFaultsRequest { request: Some(wrong()), ..WeighFaultsRequest::default() })
-                .await
-                .err(),
-        ),
+        ("plan", client.plan(wrong().into_plan()).await.err()),
+        ("stream", client.stream_plan(wrong().into_plan()).await.err()),
+        ("lookup", client.look_up_plan(wrong().into_look_up()).await.err()),
+        ("prefetch", client.prefetch_plan(wrong().into_prefetch()).await.err()),
+        ("bound", server.analysis().compute_bound(wrong().into_bound()).await.err()),
+        ("what if", server.analysis().weigh_faults(wrong().into_weigh_faults()).await.err()),
         ("lease", acquire(&server, "job", vec![wrong()]).await.err()),
     ];
     for (call, refused) in refused {
@@ -255,7 +243,7 @@ async fn bundles_are_made_around_known_faults() {
     assert_eq!(ranks, [15, 7, 2]);
     assert!(!made.items[0].files.is_empty() && !made.items[1].files.is_empty());
     assert_eq!(made.items[2].error.as_ref().unwrap().reason, "TOO_FEW_RANKS");
-    let all = plan(&server, PlanRequest { outputs: bundle.output.iter().cloned().collect(), ..request(BOXES) }).await;
+    let all = plan(&server, PlanSpec { outputs: bundle.output.iter().cloned().collect(), ..request(BOXES) }).await;
     assert_eq!(all.plan.unwrap().topology.unwrap().ranks, 15);
     let healthy = PlanBundleRequest { fault_policy: FaultPolicy::Ignore.into(), ..bundle };
     let made = server.client().plan_bundle(healthy).await.unwrap().into_inner();
@@ -264,8 +252,10 @@ async fn bundles_are_made_around_known_faults() {
     let collective = Some(CollectiveSpec { kind: Collective::Allgather.into(), root: None });
     let joint = PlanBundleRequest {
         topology: Some(source(BOXES)),
-        joint: true,
-        joint_collectives: vec![JointCollective { name: "one".to_owned(), collective, ..JointCollective::default() }],
+        joint: Some(JointBundleSpec {
+            collectives: vec![JointCollective { name: "one".to_owned(), collective, ..JointCollective::default() }],
+            outputs: Vec::new(),
+        }),
         ..PlanBundleRequest::default()
     };
     let refused = server.client().plan_bundle(joint.clone()).await.unwrap_err();
@@ -278,7 +268,7 @@ async fn bundles_are_made_around_known_faults() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_is_on_no_broken_part_keeps_its_plan() {
     let server = start().await;
-    let inside = PlanRequest { ranks: (8..16).collect(), ..request(BOXES) };
+    let inside = PlanSpec { ranks: (8..16).collect(), ..request(BOXES) };
     let healthy = plan(&server, inside.clone()).await;
     report(&server, BOXES, vec![event("1", gpu("b0g3"), false)]).await;
     let mut events = watch(&server, "").await;

@@ -76,7 +76,7 @@ async fn a_draining_server_finishes_what_it_has() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
     let mut client = server.client();
-    let call = spawn(async move { client.plan(request("ring:6")).await });
+    let call = spawn(async move { client.plan(request("ring:6").into_plan()).await });
     gate.wait_for(1, 0);
     let (stopped, opened) = tokio::join!(server.stop(), async {
         tokio::task::yield_now().await;
@@ -91,7 +91,7 @@ async fn a_server_that_may_not_wait_refuses_what_it_has_as_unavailable() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|options| options.drain_timeout = Duration::ZERO, planner).await;
     let mut client = server.client();
-    let call = spawn(async move { client.plan(request("ring:6")).await });
+    let call = spawn(async move { client.plan(request("ring:6").into_plan()).await });
     gate.wait_for(1, 0);
     server.stop().await;
     assert_eq!(call.await.unwrap().unwrap_err().code(), Code::Unavailable);
@@ -107,7 +107,7 @@ async fn holding_a_hundred(drain_timeout: Duration) -> (TestServer, Arc<Gate>, V
     let server = TestServer::start_with(change, planner).await;
     let calls = (0..100).map(|number| {
         let mut client = server.client();
-        spawn(async move { client.plan(request(&format!("ring:{}", 3 + number))).await.map(|_| ()) })
+        spawn(async move { client.plan(request(&format!("ring:{}", 3 + number)).into_plan()).await.map(|_| ()) })
     });
     let calls = calls.collect();
     gate.wait_for(2, 0);
@@ -126,7 +126,7 @@ async fn holding_a_hundred(drain_timeout: Duration) -> (TestServer, Arc<Gate>, V
 async fn a_drain_loses_none_of_a_hundred_requests() {
     let (server, gate, calls) = holding_a_hundred(Duration::from_secs(60)).await;
     server.drain.start();
-    let refused = server.client().plan(request("ring:4")).await.unwrap_err();
+    let refused = server.client().plan(request("ring:4").into_plan()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
     let mut plans = PlansClient::new(server.channel.clone());
     let refused = plans.pin_plan(PinPlanRequest::default()).await.unwrap_err();
@@ -222,7 +222,7 @@ async fn an_embedded_server_is_reached_by_others_through_its_socket() {
     let channel: Channel =
         Endpoint::from_shared(format!("unix:{}", path.path().display())).unwrap().connect().await.unwrap();
     let mut client = PlannerClient::new(channel);
-    assert_eq!(client.plan(request("ring:4")).await.unwrap().into_inner().cache(), CacheOutcome::Miss);
+    assert_eq!(client.plan(request("ring:4").into_plan()).await.unwrap().into_inner().cache(), CacheOutcome::Miss);
     assert_eq!(server.statistics().synthesis_count(), 1);
     server.stop().await.unwrap();
     let server = EmbeddedServer::start(options()).await.expect("the directory is free again");

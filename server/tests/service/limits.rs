@@ -24,12 +24,12 @@ async fn server_with_one_worker() -> TestServer {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_takes_too_much_memory_is_refused_before_it_is_begun_but_not_when_it_is_there() {
     let server = TestServer::start().await;
-    server.client().plan(request("ring:6")).await.unwrap();
+    server.client().plan(request("ring:6").into_plan()).await.unwrap();
     let pipeline = Arc::new(Pipeline::new(TopologyLimits::STANDARD));
     let change = |options: &mut canopy_server::Options| options.job_memory_bytes_max = 1 << 20;
     let server = TestServer::start_in(server.stop().await, change, pipeline).await;
-    server.client().plan(request("ring:6")).await.expect("what is stored takes no memory to make");
-    let refused = server.client().plan(request("ring:7")).await.unwrap_err();
+    server.client().plan(request("ring:6").into_plan()).await.expect("what is stored takes no memory to make");
+    let refused = server.client().plan(request("ring:7").into_plan()).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     let details = refused.get_error_details();
     let info = details.error_info().unwrap();
@@ -60,12 +60,12 @@ async fn hostile_documents_are_refused_and_the_server_goes_on() {
     ];
     for (format, text) in examples {
         let beginning: String = text.chars().take(40).collect();
-        let status = server.client().plan(document_request(format, &text)).await.expect_err(&beginning);
+        let status = server.client().plan(document_request(format, &text).into_plan()).await.expect_err(&beginning);
         assert!(
             matches!(status.code(), Code::InvalidArgument | Code::ResourceExhausted),
             "{format:?} {beginning}: {status:?}"
         );
     }
-    server.client().plan(request("ring:4")).await.unwrap();
+    server.client().plan(request("ring:4").into_plan()).await.unwrap();
     server.stop().await;
 }

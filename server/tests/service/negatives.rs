@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
-    ForgetRefusalsRequest, GetStatusRequest, OnMiss, Operation, PlanRequest, QualityPolicy, WaitOperationRequest,
-    operation, operations_client::OperationsClient,
+    ForgetRefusalsRequest, GetStatusRequest, OnMiss, Operation, PlanRequest, PlanSpec, WaitOperationRequest, operation,
+    operations_client::OperationsClient,
 };
 use canopy_server::RefusalOptions;
 use tonic::{Code, Status};
@@ -23,7 +23,7 @@ fn reason(refused: &Status) -> (String, Option<String>) {
 }
 
 async fn refused(server: &TestServer, expression: &str) -> Status {
-    server.client().plan(request(expression)).await.expect_err("it cannot be planned")
+    server.client().plan(request(expression).into_plan()).await.expect_err("it cannot be planned")
 }
 
 #[tokio::test]
@@ -37,9 +37,10 @@ async fn what_cannot_be_is_searched_for_once_until_it_is_forgotten() {
         assert_eq!((again.code(), again.message()), (first.code(), first.message()));
     }
     assert_eq!(server.statistics.synthesis_count(), 1);
-    let lookup = server.client().look_up_plan(request(FALLS_APART)).await.unwrap_err();
+    let lookup = server.client().look_up_plan(request(FALLS_APART).into_look_up()).await.unwrap_err();
     assert_eq!(reason(&lookup).0, "PLAN_NOT_CACHED");
-    let job: Operation = server.client().prefetch_plan(request(FALLS_APART)).await.unwrap().into_inner();
+    let job: Operation =
+        server.client().prefetch_plan(request(FALLS_APART).into_prefetch()).await.unwrap().into_inner();
     let mut operations = OperationsClient::new(server.channel.clone());
     let ended = operations.wait_operation(WaitOperationRequest { name: job.name, timeout: None }).await;
     let Some(operation::Result::Error(error)) = ended.unwrap().into_inner().result else { panic!("it has no plan") };
@@ -58,8 +59,8 @@ async fn what_cannot_be_is_searched_for_once_until_it_is_forgotten() {
 #[tokio::test]
 async fn a_plan_may_stand_in_for_one_that_is_known_not_to_be() {
     let server = TestServer::start().await;
-    let policy = QualityPolicy { on_miss: OnMiss::Fallback.into(), ..QualityPolicy::default() };
-    let shallow = PlanRequest { max_depth: 1, quality: Some(policy), ..request("ring:8") };
+    let spec = PlanSpec { max_depth: Some(1), ..request("ring:8") };
+    let shallow = PlanRequest { on_miss: OnMiss::Fallback.into(), ..spec.into_plan() };
     for _ in 0..2 {
         let reply = server.client().plan(shallow.clone()).await.unwrap().into_inner();
         assert_eq!(reply.fallback.unwrap().reason, "DEPTH_INFEASIBLE");
@@ -86,8 +87,8 @@ async fn a_deadline_is_not_remembered() {
     let server = TestServer::start_with(|_| {}, planner).await;
     let mut hurried = tonic::Request::new(request("ring:4"));
     hurried.set_timeout(Duration::from_millis(200));
-    let late = crate::bare::answered(server.bare().await.plan(hurried)).await.unwrap_err();
+    let late = crate::bare::answered(server.bare().await.plan(hurried.map(PlanSpec::into_plan))).await.unwrap_err();
     assert_eq!(late.code(), Code::DeadlineExceeded);
     gate.open();
-    server.client().plan(request("ring:4")).await.unwrap();
+    server.client().plan(request("ring:4").into_plan()).await.unwrap();
 }

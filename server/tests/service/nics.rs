@@ -7,8 +7,8 @@ use canopy_proto::v1::cluster_description::Fabric;
 use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    ClearFaultsRequest, ClusterDescription, ClusterNodes, HostKind, PlanRequest, PutClusterRequest,
-    ReportFaultsRequest, ReportFaultsResponse, ReportOutcome, TopologyDocument, TopologySource,
+    ClearFaultsRequest, ClusterDescription, ClusterNodes, HostKind, PlanSpec, PutClusterRequest, ReportFaultsRequest,
+    ReportFaultsResponse, ReportOutcome, TopologyDocument, TopologySource,
 };
 use canopy_topology::{Fault, FaultKind, Topology, TopologyLimits};
 use canopy_wire::loss_on_the_wire;
@@ -265,7 +265,7 @@ async fn nics_that_are_reported_by_machine_change_plans() {
     }
     let on_both = || {
         let part = ClusterNodes { cluster: "clusters/prod".to_owned(), nodes: vec!["n[1-2]".to_owned()] };
-        PlanRequest { topology: Some(TopologySource { source: Some(Source::Cluster(part)) }), ..request("") }
+        PlanSpec { topology: Some(TopologySource { source: Some(Source::Cluster(part)) }), ..request("") }
     };
     let mut number = 1;
     for dump in &dumps {
@@ -275,7 +275,7 @@ async fn nics_that_are_reported_by_machine_change_plans() {
         let put = PutClusterRequest { name: "clusters/prod".to_owned(), description, request_id: String::new() };
         NetworksClient::new(server.channel.clone()).put_cluster(put).await.unwrap();
         let mut expected = usize::from(number == 1);
-        let plan = server.client().plan(on_both()).await.unwrap().into_inner();
+        let plan = server.client().plan(on_both().into_plan()).await.unwrap().into_inner();
         assert_eq!(plan.puncture.map_or(0, |puncture| puncture.faults.len()), expected, "what was reported before");
         for (text, is_certain) in
             [("nic:n2:mlx5_1*1/3", true), ("nic:n2:0*1/2", false), ("nic:n1:77", false), ("nic:n3:0", false)]
@@ -288,7 +288,7 @@ async fn nics_that_are_reported_by_machine_change_plans() {
                 "{text}: {told:?}"
             );
             expected += usize::from(outcome == ReportOutcome::Applied);
-            let plan = server.client().plan(on_both()).await.unwrap().into_inner();
+            let plan = server.client().plan(on_both().into_plan()).await.unwrap().into_inner();
             let around = plan.puncture.map_or(0, |puncture| puncture.faults.len());
             // Two names of one NIC are one fault.
             assert!((1..=expected).contains(&around), "{text}: {around} of {expected}");
@@ -296,7 +296,7 @@ async fn nics_that_are_reported_by_machine_change_plans() {
         let all = ClearFaultsRequest { all: true, ..ClearFaultsRequest::default() };
         let cleared = faults(&server).clear_faults(all).await.unwrap().into_inner();
         assert_eq!(cleared.active, 0);
-        assert_eq!(server.client().plan(on_both()).await.unwrap().into_inner().puncture, None);
+        assert_eq!(server.client().plan(on_both().into_plan()).await.unwrap().into_inner().puncture, None);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use canopy_planner::PlanError;
 use canopy_proto::v1::server_client::ServerClient;
-use canopy_proto::v1::{GetMetricsRequest, OutputFormat, OutputSpec, PlanRequest};
+use canopy_proto::v1::{GetMetricsRequest, OutputFormat, OutputSpec, PlanSpec};
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
@@ -112,7 +112,7 @@ fn sum(samples: &Samples, name: &str, labels: &[(&str, &str)]) -> f64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_call_for_metrics_shows_figures_of_now() {
     let server = TestServer::start().await;
-    server.client().plan(request("ring:8")).await.unwrap();
+    server.client().plan(request("ring:8").into_plan()).await.unwrap();
     let asked = GetMetricsRequest { prefixes: ["canopy_cache_", "canopy_plan_latency_"].map(str::to_owned).to_vec() };
     let reply = ServerClient::new(server.channel.clone()).get_metrics(asked).await.unwrap();
     let samples = parse(&reply.into_inner().text);
@@ -124,10 +124,10 @@ async fn the_call_for_metrics_shows_figures_of_now() {
 async fn counts_move_with_what_is_asked() {
     let server = TestServer::start().await;
     let mut client = server.client();
-    client.plan(PlanRequest { outputs: both_outputs(), ..request("ring:8") }).await.unwrap();
-    client.plan(PlanRequest { outputs: both_outputs(), ..request("ring:8") }).await.unwrap();
-    stream(&server, request("ring:6")).await.unwrap();
-    client.plan(request("ring:none")).await.unwrap_err();
+    client.plan(PlanSpec { outputs: both_outputs(), ..request("ring:8") }.into_plan()).await.unwrap();
+    client.plan(PlanSpec { outputs: both_outputs(), ..request("ring:8") }.into_plan()).await.unwrap();
+    stream(&server, request("ring:6").into_plan()).await.unwrap();
+    client.plan(request("ring:none").into_plan()).await.unwrap_err();
     let (status, text) = page(&server, "/metrics").await;
     assert_eq!(status, 200);
     let samples = parse(&text);
@@ -228,36 +228,38 @@ async fn nothing_a_caller_says_becomes_a_label() {
     let mut client = server.client();
     let spec = OutputSpec {
         format: OutputFormat::MscclXml.into(),
-        profile: "evil-profile".to_owned(),
+        profile: Some("evil-profile".to_owned()),
         instancing: None,
         plain_channels: false,
-        max_layers: 0,
+        max_layers: None,
     };
     let bad = [
         request("evil:8"),
-        PlanRequest { algorithm: "evil-algorithm".to_owned(), ..request("ring:4") },
-        PlanRequest { outputs: vec![spec], ..request("ring:4") },
+        PlanSpec { algorithm: Some("evil-algorithm".to_owned()), ..request("ring:4") },
+        PlanSpec { outputs: vec![spec], ..request("ring:4") },
     ];
     for asked in bad {
-        client.plan(asked).await.unwrap_err();
+        client.plan(asked.into_plan()).await.unwrap_err();
     }
     for path in ["/evil.v1.Service/Method", "/canopy.v1.Planner/Evil"] {
         let mut grpc = tonic::client::Grpc::new(server.channel.clone());
         grpc.ready().await.unwrap();
-        let codec = tonic_prost::ProstCodec::<PlanRequest, canopy_proto::v1::PlanResponse>::default();
+        let codec = tonic_prost::ProstCodec::<PlanSpec, canopy_proto::v1::PlanResponse>::default();
         let path = tonic::codegen::http::uri::PathAndQuery::from_static(path);
         let refused = grpc.unary(tonic::Request::new(request("ring:4")), path, codec).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unimplemented);
     }
-    client.plan(request("ring:4")).await.unwrap();
+    client.plan(request("ring:4").into_plan()).await.unwrap();
     client
-        .plan(PlanRequest { algorithm: "forest".to_owned(), outputs: both_outputs(), ..request("ring:5") })
+        .plan(
+            PlanSpec { algorithm: Some("forest".to_owned()), outputs: both_outputs(), ..request("ring:5") }.into_plan(),
+        )
         .await
         .unwrap();
     let mut odd = tonic::Request::new(request("ring:6"));
     odd.metadata_mut().insert("user-agent", "evil/1".parse().unwrap());
     odd.metadata_mut().insert("grpc-timeout", "0n".parse().unwrap());
-    client.look_up_plan(odd).await.unwrap_err();
+    client.look_up_plan(odd.map(PlanSpec::into_look_up)).await.unwrap_err();
     let (_, text) = page(&server, "/metrics").await;
     assert!(!text.to_lowercase().contains("evil"), "{text}");
     check_label_values(&parse(&text));
@@ -283,7 +285,7 @@ impl Planner for RefusingPlanner {
 async fn what_reproduces_a_refused_plan_is_kept_and_counted_by_the_next_server_too() {
     let planner = || Arc::new(RefusingPlanner(Pipeline::new(TopologyLimits::STANDARD)));
     let server = TestServer::start_with(|_| {}, planner()).await;
-    let refused = server.client().plan(request("ring:4")).await.unwrap_err();
+    let refused = server.client().plan(request("ring:4").into_plan()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Internal, "{refused}");
     let kept = async |server: &TestServer| sum(&parse(&page(server, "/metrics").await.1), "canopy_reproducers", &[]);
     let written = async { while kept(&server).await < 0.5 {} };
@@ -307,11 +309,11 @@ async fn a_draining_server_says_so_everywhere_while_it_finishes() {
     let server = TestServer::start_with(|_| {}, planner).await;
     assert_eq!(page(&server, "/readyz").await, (200, "ready\n".to_owned()));
     let mut client = server.client();
-    let call = spawn(async move { client.plan(request("ring:6")).await });
+    let call = spawn(async move { client.plan(request("ring:6").into_plan()).await });
     gate.wait_for(1, 0);
     assert!(server.drain.start());
 
-    let refused = server.client().plan(request("ring:4")).await.unwrap_err();
+    let refused = server.client().plan(request("ring:4").into_plan()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
     let delay = refused.get_details_retry_info().unwrap().retry_delay.unwrap();
     assert!(delay > Duration::ZERO);

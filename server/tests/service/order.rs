@@ -14,7 +14,7 @@ fn on(expression: &str) -> OrderMachinesRequest {
 }
 
 fn groups(name: &str, size: u32, pattern: GroupPattern) -> RankGroups {
-    RankGroups { name: name.to_owned(), size, pattern: pattern.into(), weight: 0 }
+    RankGroups { name: name.to_owned(), size, pattern: pattern.into(), weight: None }
 }
 
 async fn ask(server: &TestServer, request: OrderMachinesRequest) -> Result<OrderMachinesResponse, Status> {

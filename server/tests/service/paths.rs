@@ -34,7 +34,7 @@ async fn parts_end_together() {
     assert_eq!((first.share_bytes.as_str(), first.latency_ns.as_str()), ("1010000/3", "2000"));
     assert_eq!((first.ns_per_byte.as_str(), first.size_bytes), ("1/5", 336_667));
 
-    let two = ask(&server, FindPathsRequest { paths_max: 2, ..on(kautz, 0, 10, 1_000_000) }).await.unwrap();
+    let two = ask(&server, FindPathsRequest { paths_max: Some(2), ..on(kautz, 0, 10, 1_000_000) }).await.unwrap();
     assert_eq!((two.paths.len(), two.disjoint_paths), (2, 2));
     let through = FindPathsRequest { forwarding: PathForwarding::Through.into(), ..on(kautz, 0, 10, 1_000_000) };
     assert_eq!(ask(&server, through).await.unwrap().time_ns, "27750");
@@ -69,7 +69,7 @@ async fn refusals_name_the_field() {
         (on("ring:4", 0, u32::MAX, 8), Code::InvalidArgument, "PATHS_RANK_UNKNOWN"),
         (on("ring:4", 2, 2, 8), Code::InvalidArgument, "PATHS_RANK_TWICE"),
         (on("ring:4", 0, 1, 0), Code::InvalidArgument, "PATHS_SIZE_INVALID"),
-        (FindPathsRequest { paths_max: 65, ..ring.clone() }, Code::InvalidArgument, "PATHS_MAX_INVALID"),
+        (FindPathsRequest { paths_max: Some(65), ..ring.clone() }, Code::InvalidArgument, "PATHS_MAX_INVALID"),
         (FindPathsRequest { forwarding: 9, ..ring.clone() }, Code::InvalidArgument, "ENUM_VALUE_UNKNOWN"),
         (on("ring:4,dir=uni,down=0>1", 0, 1, 8), Code::FailedPrecondition, "PATHS_UNREACHABLE"),
     ] {

@@ -3,8 +3,8 @@
 use canopy_proto::v1::fetch_plan_file_event::Event;
 use canopy_proto::v1::{
     BundleCommunicator, BundleItem, Collective, CollectiveSpec, DeviceTarget, DocumentFormat, Fault,
-    FetchPlanFileRequest, GetPlanRequest, JointCollective, OutputFormat, OutputSpec, Placement, PlanBundleRequest,
-    PlanBundleResponse, RankSlot, ReportFaultsRequest, fault,
+    FetchPlanFileRequest, GetPlanRequest, JointBundleSpec, JointCollective, OutputFormat, OutputSpec, Placement,
+    PlanBundleRequest, PlanBundleResponse, RankSlot, ReportFaultsRequest, fault,
 };
 use canopy_topology::{TopologyLimits, generate, to_yaml};
 use tonic::Code;
@@ -17,7 +17,7 @@ const BOXES: &str = "dgx-a100:boxes=2,gpus=4";
 
 /// Ranks in a row on one machine.
 fn row(node: &str, device: u32, count: u32) -> RankSlot {
-    RankSlot { node: node.to_owned(), device, count }
+    RankSlot { node: node.to_owned(), device, count: Some(count) }
 }
 
 fn communicator(name: &str, ranks: &[u32]) -> BundleCommunicator {
@@ -35,7 +35,7 @@ fn bundle(format: OutputFormat, slots: &[RankSlot]) -> PlanBundleRequest {
             communicator("dp", &[5, 0]),
         ],
         collectives: vec![CollectiveSpec { kind: Collective::Allgather.into(), root: None }],
-        size_bytes_min: 1 << 20,
+        size_bytes_min: Some(1 << 20),
         size_bytes_max: Some(1 << 22),
         output: Some(OutputSpec { format: format.into(), ..OutputSpec::default() }),
         placement: Some(Placement { slots: slots.to_vec() }).filter(|placement| !placement.slots.is_empty()),
@@ -177,8 +177,10 @@ async fn a_placement_that_cannot_be_is_refused_by_its_field() {
     let collective = Some(CollectiveSpec { kind: Collective::Allgather.into(), root: None });
     let joint = PlanBundleRequest {
         topology: Some(source(BOXES)),
-        joint: true,
-        joint_collectives: vec![JointCollective { name: "one".to_owned(), collective, ..JointCollective::default() }],
+        joint: Some(JointBundleSpec {
+            collectives: vec![JointCollective { name: "one".to_owned(), collective, ..JointCollective::default() }],
+            outputs: Vec::new(),
+        }),
         placement: of(&[row("a", 0, 4), row("b", 0, 4)]).placement,
         ..PlanBundleRequest::default()
     };

@@ -7,7 +7,7 @@ use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     Collective, CollectiveSpec, DrainRequest, EvictPlansRequest, GetQueueRequest, GetStatusRequest, ListPlansRequest,
-    ListPlansResponse, PinPlanRequest, PlanRequest, Priority, UnpinPlanRequest,
+    ListPlansResponse, PinPlanRequest, PlanSpec, Priority, UnpinPlanRequest,
 };
 use canopy_server::Pipeline;
 use canopy_topology::TopologyLimits;
@@ -37,12 +37,12 @@ fn by(filter: &str, order_by: &str) -> ListPlansRequest {
 async fn fill(server: &TestServer) -> Vec<String> {
     let mut ids = Vec::new();
     for ranks in 3..8 {
-        let reply = server.client().plan(request(&format!("ring:{ranks}"))).await.unwrap().into_inner();
+        let reply = server.client().plan(request(&format!("ring:{ranks}")).into_plan()).await.unwrap().into_inner();
         ids.push(reply.plan.unwrap().name);
     }
     let kind = Collective::Allreduce.into();
-    let allreduce = PlanRequest { collective: Some(CollectiveSpec { kind, root: None }), ..request("ring:8") };
-    ids.push(server.client().plan(allreduce).await.unwrap().into_inner().plan.unwrap().name);
+    let allreduce = PlanSpec { collective: Some(CollectiveSpec { kind, root: None }), ..request("ring:8") };
+    ids.push(server.client().plan(allreduce.into_plan()).await.unwrap().into_inner().plan.unwrap().name);
     ids
 }
 
@@ -54,7 +54,7 @@ fn ids(reply: &ListPlansResponse) -> Vec<String> {
 async fn plans_are_listed_by_filter_and_order_in_pages() {
     let server = TestServer::start().await;
     let made = fill(&server).await;
-    server.client().look_up_plan(request("ring:5")).await.unwrap();
+    server.client().look_up_plan(request("ring:5").into_look_up()).await.unwrap();
     let all = list(&server, by("", "")).await.unwrap();
     assert_eq!((all.total_size, ids(&all).into_iter().collect()), (6, made.iter().cloned().collect::<BTreeSet<_>>()));
     assert!(ids(&all).is_sorted());
@@ -132,7 +132,7 @@ async fn pinned_plans_stay_when_others_are_evicted() {
         check_refused(refused, code, reason, at);
     }
     // What was evicted is made again.
-    let again = server.client().plan(request("ring:4")).await.unwrap().into_inner();
+    let again = server.client().plan(request("ring:4").into_plan()).await.unwrap().into_inner();
     assert_eq!(again.plan.unwrap().name, made[1]);
     server.stop().await;
 }
@@ -141,7 +141,7 @@ async fn pinned_plans_stay_when_others_are_evicted() {
 async fn status_and_queue_tell_what_there_is() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    server.client().prefetch_plan(request("ring:4")).await.unwrap();
+    server.client().prefetch_plan(request("ring:4").into_prefetch()).await.unwrap();
     gate.wait_for(1, 0);
     let queue = admin(&server).get_queue(GetQueueRequest {}).await.unwrap().into_inner();
     assert_eq!((queue.waiting, queue.length_max, queue.operations.len()), (0, 64, 1));
@@ -150,7 +150,7 @@ async fn status_and_queue_tell_what_there_is() {
     assert_eq!(priorities, [&idle[..], &[(Priority::Prefetch, 0, 1)]].concat());
     assert!(queue.held_bytes > 0 && queue.held_bytes < queue.held_bytes_max);
     gate.open();
-    server.client().plan(request("ring:4")).await.unwrap();
+    server.client().plan(request("ring:4").into_plan()).await.unwrap();
     let status = admin(&server).get_status(GetStatusRequest {}).await.unwrap().into_inner();
     assert_eq!((&*status.version, status.draining), (env!("CARGO_PKG_VERSION"), false));
     assert_eq!(status.algorithms, canopy_baselines::algorithms().map(|one| one.name()).collect::<Vec<_>>());
@@ -166,17 +166,17 @@ async fn status_and_queue_tell_what_there_is() {
 async fn a_drain_refuses_new_work_and_finishes_detached_jobs_too() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    server.client().prefetch_plan(request("ring:4")).await.unwrap();
+    server.client().prefetch_plan(request("ring:4").into_prefetch()).await.unwrap();
     gate.wait_for(1, 0);
     let reply = admin(&server).drain(DrainRequest::default()).await.unwrap().into_inner();
     assert_eq!(reply.unfinished, 1);
-    let refused = server.client().plan(request("ring:5")).await;
+    let refused = server.client().plan(request("ring:5").into_plan()).await;
     check_refused(refused, Code::Unavailable, "DRAINING", "");
     assert!(admin(&server).get_status(GetStatusRequest {}).await.unwrap().into_inner().draining);
     gate.open();
     // Nobody waited for the job, and its plan is stored all the same.
     let directory = server.stop().await;
     let server = TestServer::start_in(directory, |_| {}, Arc::new(Pipeline::new(TopologyLimits::STANDARD))).await;
-    server.client().look_up_plan(request("ring:4")).await.unwrap();
+    server.client().look_up_plan(request("ring:4").into_look_up()).await.unwrap();
     server.stop().await;
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, DocumentFormat, GroupTransit, OnMiss, OutputFormat, OutputSpec, PlanRequest,
-    QualityPolicy, Ratio,
+    Collective, CollectiveSpec, DocumentFormat, GroupTransit, OnMiss, OutputFormat, OutputSpec, PlanRequest, PlanSpec,
+    Ratio,
 };
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::Stop;
@@ -15,13 +15,23 @@ use tonic_types::StatusExt as _;
 use crate::support::{TestServer, document_request, request, stream};
 
 /// A request that is refused: code, reason, and the field, precondition or limit that is named.
-async fn check_refused(server: &TestServer, asked: PlanRequest, code: Code, reason: &str, subject: &str) -> Status {
+async fn check_refused(server: &TestServer, asked: PlanSpec, code: Code, reason: &str, subject: &str) -> Status {
+    check_request_refused(server, asked.into_plan(), code, reason, subject).await
+}
+
+async fn check_request_refused(
+    server: &TestServer,
+    asked: PlanRequest,
+    code: Code,
+    reason: &str,
+    subject: &str,
+) -> Status {
     let status = server.client().plan(asked.clone()).await.expect_err(reason);
     let details = status.get_error_details();
     assert_eq!((status.code(), &*details.error_info().unwrap().reason), (code, reason), "{status:?}");
     assert_eq!(details.error_info().unwrap().domain, "canopy");
     let named = [
-        details.bad_request().map(|detail| detail.field_violations[0].field.clone()),
+        details.bad_request().map(|detail| detail.field_violations[0].field.strip_prefix("spec.").unwrap().to_owned()),
         details.precondition_failure().map(|detail| detail.violations[0].subject.clone()),
         details.quota_failure().map(|detail| detail.violations[0].subject.clone()),
     ];
@@ -29,7 +39,7 @@ async fn check_refused(server: &TestServer, asked: PlanRequest, code: Code, reas
     let streamed = stream(server, asked).await.err().expect("the stream refuses it, too");
     assert_eq!((streamed.code(), streamed.message()), (code, status.message()));
     // And the server keeps serving.
-    server.client().plan(request("ring:3")).await.unwrap();
+    server.client().plan(request("ring:3").into_plan()).await.unwrap();
     status
 }
 
@@ -38,7 +48,7 @@ async fn bad_input_is_refused_with_its_field() {
     let server = TestServer::start().await;
     let invalid = Code::InvalidArgument;
     let yaml = |text: &str| document_request(DocumentFormat::Yaml, text);
-    check_refused(&server, PlanRequest::default(), invalid, "FIELD_MISSING", "topology").await;
+    check_refused(&server, PlanSpec::default(), invalid, "FIELD_MISSING", "topology").await;
     for text in ["", "ring", "ring:", "ring:1", "ring:-4", "ring:0x8", "nonsense:8", "torus:4x4,bw=0GB/s", "((((", "é"]
     {
         check_refused(&server, request(text), invalid, "TOPOLOGY_MALFORMED", "topology.expression").await;
@@ -47,35 +57,35 @@ async fn bad_input_is_refused_with_its_field() {
     check_refused(&server, yaml(unknown), invalid, "UNKNOWN_NODE", "topology.document.links[1].to").await;
     let zero = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 0}]";
     check_refused(&server, yaml(zero), invalid, "TOPOLOGY_MALFORMED", "topology.document.links[0].bandwidth").await;
-    let root = |kind: Collective, root| PlanRequest {
+    let root = |kind: Collective, root| PlanSpec {
         collective: Some(CollectiveSpec { kind: kind.into(), root: Some(root) }),
         ..request("ring:4")
     };
     check_refused(&server, root(Collective::Broadcast, 4), invalid, "ROOT_INVALID", "collective.root").await;
     check_refused(&server, root(Collective::Allgather, 0), invalid, "ROOT_INVALID", "collective.root").await;
-    let shares = |shares: &[u64]| PlanRequest { shares: shares.to_vec(), ..request("ring:4") };
+    let shares = |shares: &[u64]| PlanSpec { shares: shares.to_vec(), ..request("ring:4") };
     for wrong in [&[1, 2, 3][..], &[0; 4], &[u64::MAX, 1, 0, 0]] {
         check_refused(&server, shares(wrong), invalid, "SHARES_INVALID", "shares").await;
     }
     let scatter = Some(CollectiveSpec { kind: Collective::Scatter.into(), root: Some(2) });
-    let nothing = PlanRequest { collective: scatter, ..shares(&[0, 0, 5, 0]) };
+    let nothing = PlanSpec { collective: scatter, ..shares(&[0, 0, 5, 0]) };
     check_refused(&server, nothing, invalid, "SHARES_INVALID", "shares").await;
-    let group = |ranks: &[u32]| PlanRequest { ranks: ranks.to_vec(), ..request("ring:4") };
+    let group = |ranks: &[u32]| PlanSpec { ranks: ranks.to_vec(), ..request("ring:4") };
     check_refused(&server, group(&[0, 1, 4]), invalid, "GROUP_INVALID", "ranks[2]").await;
     check_refused(&server, group(&[0, 1, 0]), invalid, "GROUP_INVALID", "ranks[2]").await;
     check_refused(&server, group(&[3]), invalid, "GROUP_INVALID", "ranks").await;
-    let transit = PlanRequest { transit: GroupTransit::Forward.into(), ..request("ring:4") };
+    let transit = PlanSpec { transit: GroupTransit::Forward.into(), ..request("ring:4") };
     check_refused(&server, transit, invalid, "FIELD_MISSING", "ranks").await;
-    let algorithm = PlanRequest { algorithm: "bfb2".to_owned(), ..request("ring:4") };
+    let algorithm = PlanSpec { algorithm: Some("bfb2".to_owned()), ..request("ring:4") };
     check_refused(&server, algorithm, invalid, "ALGORITHM_UNKNOWN", "algorithm").await;
     let profile = OutputSpec {
         format: OutputFormat::MscclXml.into(),
-        profile: "oneccl".to_owned(),
+        profile: Some("oneccl".to_owned()),
         instancing: None,
         plain_channels: false,
-        max_layers: 0,
+        max_layers: None,
     };
-    let profile = PlanRequest { outputs: vec![profile], ..request("ring:4") };
+    let profile = PlanSpec { outputs: vec![profile], ..request("ring:4") };
     check_refused(&server, profile, invalid, "PROFILE_NOT_APPLICABLE", "outputs[0].profile").await;
     server.stop().await;
 }
@@ -120,18 +130,18 @@ async fn a_plan_too_large_for_its_runtime_names_limit_and_need() {
     let server = TestServer::start().await;
     let outputs = vec![OutputSpec {
         format: OutputFormat::MscclXml.into(),
-        profile: "msccl".to_owned(),
+        profile: Some("msccl".to_owned()),
         instancing: None,
         plain_channels: false,
-        max_layers: 0,
+        max_layers: None,
     }];
     // Three primes: a share must be cut into very many chunks.
     let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n  - {from: a, to: b, bandwidth: 100003, both: true}\n  - {from: b, to: c, bandwidth: 100019, both: true}\n  - {from: c, to: a, bandwidth: 100043, both: true}\n";
-    let asked = PlanRequest { outputs, ..document_request(DocumentFormat::Yaml, yaml) };
+    let asked = PlanSpec { outputs, ..document_request(DocumentFormat::Yaml, yaml) };
     // The planner takes fewer trees than the optimum has, unless it is told how many.
-    let fitting = server.client().plan(asked.clone()).await.unwrap().into_inner();
+    let fitting = server.client().plan(asked.clone().into_plan()).await.unwrap().into_inner();
     assert!(fitting.warnings.iter().any(|warning| warning.code == "FEWER_TREES"), "{:?}", fitting.warnings);
-    let asked = PlanRequest { trees_per_root: 100_011, ..asked };
+    let asked = PlanSpec { trees_per_root: Some(100_011), ..asked };
     let status = check_refused(&server, asked, Code::FailedPrecondition, "EXCEEDS_RUNTIME_LIMITS", "outputs[0]").await;
     let details = status.get_error_details();
     let number = |name: &str| details.error_info().unwrap().metadata[name].parse::<u64>().unwrap();
@@ -166,14 +176,13 @@ async fn a_plan_that_is_not_good_enough_is_refused_to_those_who_said_so() {
     let server = TestServer::start_with(|_| {}, Arc::new(planner)).await;
     let at_least = |numerator, denominator| {
         let minimum_optimality = Some(Ratio { numerator, denominator });
-        let minimum = QualityPolicy { minimum_optimality, ..QualityPolicy::default() };
-        PlanRequest { quality: Some(minimum), ..request("ring:4") }
+        PlanRequest { minimum_optimality, ..request("ring:4").into_plan() }
     };
     let (code, reason) = (Code::FailedPrecondition, "QUALITY_BELOW_MINIMUM");
-    check_refused(&server, at_least(2, 3), code, reason, "quality.minimum_optimality").await;
+    check_request_refused(&server, at_least(2, 3), code, reason, "minimum_optimality").await;
     server.client().plan(at_least(2, 4)).await.unwrap();
     let mut best = at_least(2, 3);
-    best.quality.as_mut().unwrap().on_miss = OnMiss::BestSoFar.into();
+    best.on_miss = OnMiss::BestSoFar.into();
     let reply = server.client().plan(best).await.unwrap().into_inner();
     assert!(reply.warnings.iter().any(|warning| warning.code == "BELOW_MINIMUM"), "{:?}", reply.warnings);
     assert_eq!(reply.fallback, None);

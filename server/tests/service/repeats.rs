@@ -7,7 +7,7 @@ use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     AcquireLeaseRequest, CancelOperationRequest, DrainRequest, EvictPlansRequest, ListLeasesRequest, ListPlansRequest,
-    PinPlanRequest, PlanRequest, PutTopologyRequest, UnpinPlanRequest,
+    PinPlanRequest, PlanRequest, PrefetchPlanRequest, PutTopologyRequest, UnpinPlanRequest,
 };
 use canopy_server::Pipeline;
 use canopy_store::{Space, StoreError, open_store};
@@ -32,7 +32,7 @@ fn check_reused(status: &Status, id: &str) {
 #[tokio::test]
 async fn a_repeated_change_is_answered_as_the_first_and_not_done_again() {
     let server = TestServer::start().await;
-    let name = server.client().plan(request("ring:4")).await.unwrap().into_inner().plan.unwrap().name;
+    let name = server.client().plan(request("ring:4").into_plan()).await.unwrap().into_inner().plan.unwrap().name;
     let mut plans = PlansClient::new(server.channel.clone());
     let pin = PinPlanRequest { name: name.clone(), request_id: id(1) };
     let pinned = plans.pin_plan(pin.clone()).await.unwrap().into_inner();
@@ -49,7 +49,7 @@ async fn a_repeated_change_is_answered_as_the_first_and_not_done_again() {
     let directory = server.stop().await;
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
-    server.client().plan(request("ring:4")).await.unwrap();
+    server.client().plan(request("ring:4").into_plan()).await.unwrap();
     let mut plans = PlansClient::new(server.channel.clone());
     assert_eq!(plans.evict_plans(evict).await.unwrap().into_inner(), evicted);
     assert_eq!(plans.list_plans(ListPlansRequest::default()).await.unwrap().into_inner().total_size, 1);
@@ -63,14 +63,14 @@ async fn a_repeated_change_is_answered_as_the_first_and_not_done_again() {
 #[tokio::test]
 async fn an_id_belongs_to_one_request() {
     let server = TestServer::start().await;
-    let name = server.client().plan(request("ring:4")).await.unwrap().into_inner().plan.unwrap().name;
+    let name = server.client().plan(request("ring:4").into_plan()).await.unwrap().into_inner().plan.unwrap().name;
     let mut plans = PlansClient::new(server.channel.clone());
     plans.pin_plan(PinPlanRequest { name: name.clone(), request_id: id(1) }).await.unwrap();
     let other = PinPlanRequest { name: "plans/other".to_owned(), request_id: id(1) };
     check_reused(&plans.pin_plan(other).await.unwrap_err(), &id(1));
     let other = UnpinPlanRequest { name: name.clone(), request_id: id(1) };
     check_reused(&plans.unpin_plan(other).await.unwrap_err(), &id(1));
-    let other = PlanRequest { request_id: id(1), ..request("ring:4") };
+    let other = PrefetchPlanRequest { request_id: id(1), ..request("ring:4").into_prefetch() };
     check_reused(&server.client().prefetch_plan(other).await.unwrap_err(), &id(1));
 
     // A refusal has changed nothing, and its id is free.
@@ -84,16 +84,21 @@ async fn an_id_belongs_to_one_request() {
         assert_eq!(details.error_info().unwrap().reason, "REQUEST_ID_INVALID");
         assert_eq!(details.bad_request().unwrap().field_violations[0].field, "request_id");
     }
-    let needless = PlanRequest { request_id: id(3), ..request("ring:4") };
-    let status = server.client().plan(needless).await.unwrap_err();
-    assert_eq!(status.get_error_details().error_info().unwrap().reason, "FIELD_NOT_APPLICABLE");
+    // Equal requests get equal answers, whatever their ids are.
+    for number in [3, 4, 3] {
+        let asked = PlanRequest { request_id: id(number), ..request("ring:4").into_plan() };
+        assert_eq!(server.client().plan(asked).await.unwrap().into_inner().plan.unwrap().name, name);
+    }
+    let asked = PlanRequest { request_id: "1".to_owned(), ..request("ring:4").into_plan() };
+    let status = server.client().plan(asked).await.unwrap_err();
+    assert_eq!(status.get_error_details().error_info().unwrap().reason, "REQUEST_ID_INVALID");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_prefetch_and_cancel_name_the_same_operation() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    let prefetch = PlanRequest { request_id: id(1), ..request("ring:4") };
+    let prefetch = PrefetchPlanRequest { request_id: id(1), ..request("ring:4").into_prefetch() };
     let first = server.client().prefetch_plan(prefetch.clone()).await.unwrap().into_inner();
     let cancel = CancelOperationRequest { name: first.name.clone(), request_id: id(2) };
     let mut operations = OperationsClient::new(server.channel.clone());
@@ -138,10 +143,10 @@ async fn lose_answers(directory: &std::path::Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_request_id_is_one_lease_also_where_its_answer_was_lost_in_a_crash() {
     let server = TestServer::start().await;
-    server.client().plan(request("ring:4")).await.unwrap();
+    server.client().plan(request("ring:4").into_plan()).await.unwrap();
     let asked = AcquireLeaseRequest {
         job: "17".to_owned(),
-        requests: vec![request("ring:4")],
+        specs: vec![request("ring:4")],
         request_id: id(1),
         ..AcquireLeaseRequest::default()
     };

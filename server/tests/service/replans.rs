@@ -11,7 +11,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent,
     GetLeaseRequest, GetPlanRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PinPlanRequest, PlanLost,
-    PlanRequest, PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsRequest,
+    PlanSpec, PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsRequest,
     ReportFaultsResponse, ReportOutcome, SwitchFeature, TopologySource, WatchLeasesRequest, fault, replan_event::Event,
 };
 use canopy_server::{
@@ -84,15 +84,15 @@ pub(crate) async fn report(server: &TestServer, topology: &str, events: Vec<Faul
     faults(server).report_faults(asked).await.unwrap().into_inner()
 }
 
-pub(crate) async fn plan(server: &TestServer, request: PlanRequest) -> String {
-    server.client().plan(request).await.unwrap().into_inner().plan.unwrap().name
+pub(crate) async fn plan(server: &TestServer, request: PlanSpec) -> String {
+    server.client().plan(request.into_plan()).await.unwrap().into_inner().plan.unwrap().name
 }
 
-pub(crate) async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRequest>) -> Lease {
+pub(crate) async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanSpec>) -> Lease {
     for request in &requests {
         plan(server, request.clone()).await;
     }
-    let asked = AcquireLeaseRequest { job: job.to_owned(), requests, ..AcquireLeaseRequest::default() };
+    let asked = AcquireLeaseRequest { job: job.to_owned(), specs: requests, ..AcquireLeaseRequest::default() };
     leases(server).acquire_lease(asked).await.unwrap().into_inner()
 }
 
@@ -141,10 +141,10 @@ async fn a_lost_gpu_brings_another_plan_and_its_return_the_first_one() {
     let punctured = |faults| {
         let base = Some(Box::new(source(BOXES)));
         let punctured = Box::new(Punctured { base, faults });
-        PlanRequest { topology: Some(TopologySource { source: Some(Source::Punctured(punctured)) }), ..request("") }
+        PlanSpec { topology: Some(TopologySource { source: Some(Source::Punctured(punctured)) }), ..request("") }
     };
     assert_eq!(plan(&server, punctured(vec![gpu("b0g3")])).await, superseded.new_plan);
-    let asked = server.client().plan(punctured(vec![])).await.unwrap().into_inner();
+    let asked = server.client().plan(punctured(vec![]).into_plan()).await.unwrap().into_inner();
     assert_eq!(asked.plan.unwrap().name, superseded.new_plan);
     assert_eq!(asked.puncture.unwrap().survivors, survivors);
 
@@ -172,7 +172,7 @@ async fn a_schedule_in_time_is_repaired_before_another_is_found() {
         options.worker_count = NonZeroUsize::new(4).unwrap();
     };
     let server = TestServer::start_with(options, planner).await;
-    let in_time = PlanRequest { algorithm: "tacos".to_owned(), ..request(TORUS) };
+    let in_time = PlanSpec { algorithm: Some("tacos".to_owned()), ..request(TORUS) };
     let lease = acquire(&server, "job", vec![in_time]).await;
     let mut events = watch(&server, "").await;
     report(&server, TORUS, vec![event("1", link("00", "01", None), false)]).await;
@@ -191,7 +191,7 @@ async fn a_schedule_in_time_is_repaired_before_another_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_that_do_not_cross_a_fault_stay() {
     let server = start().await;
-    let of_box = |first: u32| PlanRequest { ranks: (first..first + 8).collect(), ..request(BOXES) };
+    let of_box = |first: u32| PlanSpec { ranks: (first..first + 8).collect(), ..request(BOXES) };
     let inside = acquire(&server, "inside", vec![of_box(8)]).await;
     let across = acquire(&server, "across", vec![request(BOXES)]).await;
     let mut events = watch(&server, "").await;
@@ -225,7 +225,7 @@ async fn what_falls_apart_has_no_plan_and_says_into_what() {
     let base = Some(Box::new(source("ring:6")));
     let punctured = Box::new(Punctured { base, faults: broken() });
     let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
-    let refused = server.client().plan(PlanRequest { topology, ..request("") }).await.unwrap_err();
+    let refused = server.client().plan(PlanSpec { topology, ..request("") }.into_plan()).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
     let details = refused.get_error_details();
     assert_eq!(details.error_info().unwrap().reason, "TOPOLOGY_DISCONNECTED");
@@ -310,7 +310,7 @@ async fn what_is_leased_or_pinned_is_planned_ahead_of() {
         let base = Some(Box::new(source(network)));
         let punctured = Box::new(Punctured { base, faults: vec![gpu(lost)] });
         let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
-        server.client().look_up_plan(PlanRequest { topology, ..request("") }).await.is_ok()
+        server.client().look_up_plan(PlanSpec { topology, ..request("") }.into_look_up()).await.is_ok()
     };
     let limit = tokio::time::Instant::now() + Duration::from_secs(60);
     while !(is_cached("ring:4", "2").await && is_cached("ring:6", "2").await) {
@@ -388,7 +388,7 @@ async fn a_backup_holds_faults_leases_and_the_place_of_a_watch() {
 async fn a_lost_root_is_told_and_bad_requests_are_refused() {
     let server = start().await;
     let collective = Some(CollectiveSpec { kind: Collective::Broadcast.into(), root: Some(2) });
-    acquire(&server, "job", vec![PlanRequest { collective, ..request("ring:4") }]).await;
+    acquire(&server, "job", vec![PlanSpec { collective, ..request("ring:4") }]).await;
     let mut events = watch(&server, "").await;
     let reply = report(
         &server,
@@ -420,11 +420,8 @@ async fn a_lost_root_is_told_and_bad_requests_are_refused() {
     let Some(Event::Lost(lost)) = next(&mut events).await.event else { panic!("the root is lost") };
     assert_eq!(lost.error.unwrap().reason, "ROOT_LOST");
 
-    let missing = AcquireLeaseRequest {
-        job: "x".to_owned(),
-        requests: vec![request("ring:5")],
-        ..AcquireLeaseRequest::default()
-    };
+    let missing =
+        AcquireLeaseRequest { job: "x".to_owned(), specs: vec![request("ring:5")], ..AcquireLeaseRequest::default() };
     let refused = leases(&server).acquire_lease(missing.clone()).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.get_error_details().error_info().unwrap().reason.as_str()),
@@ -432,9 +429,9 @@ async fn a_lost_root_is_told_and_bad_requests_are_refused() {
     );
     for request in [
         AcquireLeaseRequest { job: String::new(), ..missing.clone() },
-        AcquireLeaseRequest { requests: vec![], ..missing.clone() },
+        AcquireLeaseRequest { specs: vec![], ..missing.clone() },
         AcquireLeaseRequest { ttl: Some(prost_types::Duration { seconds: 0, nanos: 5 }), ..missing.clone() },
-        AcquireLeaseRequest { requests: vec![request("ring:4"), request("ring:5")], ..missing.clone() },
+        AcquireLeaseRequest { specs: vec![request("ring:4"), request("ring:5")], ..missing.clone() },
         AcquireLeaseRequest { priority: 77, ..missing },
     ] {
         let refused = leases(&server).acquire_lease(request.clone()).await.unwrap_err();
@@ -453,7 +450,7 @@ async fn a_lease_that_nobody_renews_is_told_of_as_expired() {
     plan(&server, request("ring:4")).await;
     let asked = AcquireLeaseRequest {
         job: "17".to_owned(),
-        requests: vec![request("ring:4")],
+        specs: vec![request("ring:4")],
         ttl: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
         ..AcquireLeaseRequest::default()
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_plan::read_plan;
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, OutputFormat, OutputSpec, Placement, PlanRequest, RankSlot, SimulatePlanRequest,
+    Collective, CollectiveSpec, OutputFormat, OutputSpec, Placement, PlanSpec, RankSlot, SimulatePlanRequest,
     SimulatePlanResponse,
 };
 use canopy_schedule::compile;
@@ -17,8 +17,8 @@ use crate::bare::answered;
 use crate::support::{TestServer, request, stream};
 
 /// A stored plan: its name, and its file.
-async fn stored(server: &TestServer, asked: PlanRequest) -> (String, Vec<u8>) {
-    let streamed = stream(server, asked).await.unwrap();
+async fn stored(server: &TestServer, asked: PlanSpec) -> (String, Vec<u8>) {
+    let streamed = stream(server, asked.into_plan()).await.unwrap();
     (streamed.header.plan.unwrap().name, streamed.files.into_iter().next().unwrap())
 }
 
@@ -30,9 +30,9 @@ async fn ask(server: &TestServer, request: SimulatePlanRequest) -> Result<Simula
     server.plans().simulate_plan(request).await.map(tonic::Response::into_inner)
 }
 
-fn allreduce(expression: &str) -> PlanRequest {
+fn allreduce(expression: &str) -> PlanSpec {
     let collective = Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None });
-    PlanRequest { collective, ..request(expression) }
+    PlanSpec { collective, ..request(expression) }
 }
 
 #[tokio::test]
@@ -97,8 +97,8 @@ async fn a_timeline_has_the_busiest_links_part_by_part() {
 #[tokio::test]
 async fn refusals_name_the_field_and_the_limit() {
     let server = TestServer::start().await;
-    let (name, _) = stored(&server, PlanRequest { size_bytes_max: Some(1 << 60), ..request("ring:4") }).await;
-    let (small, _) = stored(&server, PlanRequest { size_bytes_max: Some(4096), ..request("ring:4") }).await;
+    let (name, _) = stored(&server, PlanSpec { size_bytes_max: Some(1 << 60), ..request("ring:4") }).await;
+    let (small, _) = stored(&server, PlanSpec { size_bytes_max: Some(4096), ..request("ring:4") }).await;
     let sizes = |sizes: &[u64]| SimulatePlanRequest { sizes_bytes: sizes.to_vec(), ..of(&name) };
     let invalid = [
         (sizes(&[4096; 17]), "SIMULATION_INVALID", "sizes_bytes"),
@@ -138,12 +138,12 @@ async fn refusals_name_the_field_and_the_limit() {
 async fn plans_without_their_own_file_and_for_other_devices_are_refused() {
     let server = TestServer::start().await;
     let xml = OutputSpec { format: OutputFormat::MscclXml.into(), ..OutputSpec::default() };
-    let (name, _) = stored(&server, PlanRequest { outputs: vec![xml], ..request("ring:4") }).await;
+    let (name, _) = stored(&server, PlanSpec { outputs: vec![xml], ..request("ring:4") }).await;
     let status = ask(&server, of(&name)).await.unwrap_err();
     assert_eq!(status.code(), Code::FailedPrecondition);
     assert_eq!(status.get_error_details().error_info().unwrap().reason, "SIMULATION_NEEDS_JSON");
     let (name, _) = stored(&server, request("ring:4")).await;
-    let slot = RankSlot { node: "a".to_owned(), device: 0, count: 4 };
+    let slot = RankSlot { node: "a".to_owned(), device: 0, count: Some(4) };
     let placed = SimulatePlanRequest { placement: Some(Placement { slots: vec![slot] }), ..of(&name) };
     let status = ask(&server, placed).await.unwrap_err();
     assert_eq!(status.get_error_details().error_info().unwrap().reason, "RANK_MAP_MISMATCH");
@@ -153,8 +153,7 @@ async fn plans_without_their_own_file_and_for_other_devices_are_refused() {
 #[tokio::test]
 async fn a_deadline_ends_it_and_gives_its_place_back() {
     let server = TestServer::start().await;
-    let (name, _) =
-        stored(&server, PlanRequest { size_bytes_max: Some(1 << 40), ..allreduce("dgx-a100:boxes=32") }).await;
+    let (name, _) = stored(&server, PlanSpec { size_bytes_max: Some(1 << 40), ..allreduce("dgx-a100:boxes=32") }).await;
     let sizes_bytes: Vec<u64> = (0..16).map(|size| (3 << 29) + size).collect();
     for _ in 0..3 {
         let mut late = tonic::Request::new(SimulatePlanRequest { sizes_bytes: sizes_bytes.clone(), ..of(&name) });

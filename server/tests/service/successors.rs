@@ -30,10 +30,10 @@ async fn wait(server: &TestServer, name: &str) -> Operation {
 async fn jobs_that_a_drain_cuts_off_are_finished_by_the_next_server() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|options| options.drain_timeout = Duration::ZERO, planner).await;
-    let prefetched = server.client().prefetch_plan(request("ring:6")).await.unwrap().into_inner().name;
+    let prefetched = server.client().prefetch_plan(request("ring:6").into_prefetch()).await.unwrap().into_inner().name;
     gate.wait_for(1, 0);
     let mut client = server.client();
-    let caller = spawn(async move { client.plan(request("ring:7")).await });
+    let caller = spawn(async move { client.plan(request("ring:7").into_plan()).await });
     gate.wait_for(2, 0);
     let listed = OperationsClient::new(server.channel.clone()).list_operations(ListOperationsRequest::default()).await;
     let names: Vec<String> = listed.unwrap().into_inner().operations.into_iter().map(|found| found.name).collect();
@@ -78,7 +78,7 @@ async fn a_drain_with_three_hundred_prefetches_ends_at_once_and_loses_none() {
     let mut names = Vec::new();
     for number in 0..300 {
         let asked = request(&format!("ring:4,lat={number}ns"));
-        names.push(server.client().prefetch_plan(asked).await.unwrap().into_inner().name);
+        names.push(server.client().prefetch_plan(asked.into_prefetch()).await.unwrap().into_inner().name);
     }
     gate.wait_for(2, 0);
     let directory = timeout(Duration::from_secs(120), server.stop()).await.expect("nothing is waited for");
@@ -99,7 +99,7 @@ async fn a_damaged_store_keeps_no_server_from_serving() {
     let pipeline = || Arc::new(Pipeline::new(TopologyLimits::STANDARD));
     let server = TestServer::start().await;
     for expression in ["ring:4", "ring:5", "ring:6"] {
-        server.client().plan(request(expression)).await.unwrap();
+        server.client().plan(request(expression).into_plan()).await.unwrap();
     }
     let mut directory = server.stop().await;
     for share in 1..12 {
@@ -110,7 +110,7 @@ async fn a_damaged_store_keeps_no_server_from_serving() {
         fs::write(&path, bytes).unwrap();
         let server = TestServer::start_in(directory, |_| {}, pipeline()).await;
         for expression in ["ring:4", "ring:5", "ring:6"] {
-            server.client().plan(request(expression)).await.unwrap();
+            server.client().plan(request(expression).into_plan()).await.unwrap();
         }
         directory = server.stop().await;
     }

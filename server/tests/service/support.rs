@@ -10,8 +10,8 @@ use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanEvent, PlanRequest, PlanResponse, TopologyDocument,
-    TopologySource, topology_source::Source,
+    Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanEvent, PlanRequest, PlanResponse, PlanSpec,
+    TopologyDocument, TopologySource, topology_source::Source,
 };
 use canopy_server::{
     AccessOptions, DrainHandle, Lifetime, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError,
@@ -135,18 +135,18 @@ pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 
 }
 
 /// A request for the json plan of an allgather on a generator expression.
-pub(crate) fn request(expression: &str) -> PlanRequest {
-    PlanRequest {
+pub(crate) fn request(expression: &str) -> PlanSpec {
+    PlanSpec {
         topology: Some(TopologySource { source: Some(Source::Expression(expression.to_owned())) }),
         collective: Some(CollectiveSpec { kind: Collective::Allgather.into(), root: None }),
-        ..PlanRequest::default()
+        ..PlanSpec::default()
     }
 }
 
 /// The same on the text of a topology file.
-pub(crate) fn document_request(format: canopy_proto::v1::DocumentFormat, content: &str) -> PlanRequest {
+pub(crate) fn document_request(format: canopy_proto::v1::DocumentFormat, content: &str) -> PlanSpec {
     let document = TopologyDocument { format: format.into(), content: content.to_owned().into() };
-    PlanRequest { topology: Some(TopologySource { source: Some(Source::Document(document)) }), ..request("") }
+    PlanSpec { topology: Some(TopologySource { source: Some(Source::Document(document)) }), ..request("") }
 }
 
 pub(crate) fn both_outputs() -> Vec<OutputSpec> {
@@ -154,10 +154,10 @@ pub(crate) fn both_outputs() -> Vec<OutputSpec> {
         .into_iter()
         .map(|format| OutputSpec {
             format: format.into(),
-            profile: String::new(),
+            profile: None,
             instancing: None,
             plain_channels: false,
-            max_layers: 0,
+            max_layers: None,
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::{
     CacheOutcome, EvictPlansRequest, ExplainPlanRequest, ExportPlansRequest, FetchPlanFileRequest, GetOperationRequest,
     GetPlanRequest, GetPlanSummaryRequest, ListOperationsRequest, ListPlansRequest, ListPlansResponse, OutputFormat,
-    PinPlanRequest, PlanRequest, PlanResponse, SimulatePlanRequest, archive_event::Event,
+    PinPlanRequest, PlanResponse, PlanSpec, SimulatePlanRequest, archive_event::Event,
 };
 use canopy_server::Pipeline;
 use canopy_topology::TopologyLimits;
@@ -31,8 +31,9 @@ fn by<T>(tenant: &str, message: T) -> Request<T> {
     request
 }
 
-async fn planned(server: &TestServer, tenant: &str, asked: PlanRequest) -> (String, CacheOutcome) {
-    let reply: PlanResponse = server.client().plan(by(tenant, asked)).await.unwrap().into_inner();
+async fn planned(server: &TestServer, tenant: &str, asked: PlanSpec) -> (String, CacheOutcome) {
+    let reply: PlanResponse =
+        server.client().plan(by(tenant, asked).map(PlanSpec::into_plan)).await.unwrap().into_inner();
     let cache = reply.cache();
     (reply.plan.unwrap().name, cache)
 }
@@ -53,7 +54,12 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
     for (tenant, plan) in [("red", &red), ("", &shared), ("blue", &shared), ("green", &shared)] {
         assert_eq!(planned(&server, tenant, request("ring:5")).await, (plan.clone(), CacheOutcome::Hit), "{tenant}");
     }
-    let lookup = server.client().look_up_plan(by("red", request("ring:5"))).await.unwrap().into_inner();
+    let lookup = server
+        .client()
+        .look_up_plan(by("red", request("ring:5")).map(PlanSpec::into_look_up))
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(lookup.plan.unwrap().provenance.unwrap().tenant, "red");
 
     let get = GetPlanRequest { name: red.clone(), placement: None };
@@ -102,7 +108,13 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
 async fn exports_and_operations_show_what_their_caller_may_see() {
     let server = start().await;
     planned(&server, "", request("ring:5")).await;
-    let job = server.client().prefetch_plan(by("red", request("ring:6"))).await.unwrap().into_inner().name;
+    let job = server
+        .client()
+        .prefetch_plan(by("red", request("ring:6")).map(PlanSpec::into_prefetch))
+        .await
+        .unwrap()
+        .into_inner()
+        .name;
     planned(&server, "red", request("ring:6")).await;
     let mut operations = OperationsClient::new(server.channel.clone());
     let wanted = GetOperationRequest { name: job.clone() };
@@ -141,7 +153,7 @@ async fn an_owner_stays_one_when_the_server_isolates_no_more() {
 #[tokio::test]
 async fn a_header_that_names_no_tenant_is_refused() {
     let server = start().await;
-    let bad = server.client().plan(by("a b", request("ring:5"))).await;
+    let bad = server.client().plan(by("a b", request("ring:5")).map(PlanSpec::into_plan)).await;
     check_refused(bad, Code::InvalidArgument, "TENANT_INVALID", "x-canopy-tenant");
     let mut admin = PlansClient::new(server.channel.clone());
     let bad = admin.list_plans(by("*", ListPlansRequest::default())).await;

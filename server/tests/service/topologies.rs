@@ -4,7 +4,7 @@ use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     CheckTopologyRequest, DeleteTopologyRequest, DocumentFormat, GetStatusRequest, GetTopologyRequest,
-    ListTopologiesRequest, PlanRequest, PutTopologyRequest, PutTopologyResponse, Topology, TopologyDocument,
+    ListTopologiesRequest, PlanSpec, PutTopologyRequest, PutTopologyResponse, Topology, TopologyDocument,
     TopologySource,
 };
 use canopy_server::Pipeline;
@@ -86,27 +86,27 @@ async fn a_stored_topology_is_found_again_in_either_form_also_by_a_successor() {
 async fn a_request_may_name_a_stored_topology() {
     let server = TestServer::start().await;
     let id = put(&server, source(Source::Expression("ring:6".to_owned()))).await.topology.unwrap().name;
-    let by_id = PlanRequest { topology: source(Source::Name(id.clone())), ..request("") };
-    let status = server.client().look_up_plan(by_id.clone()).await.unwrap_err();
+    let by_id = PlanSpec { topology: source(Source::Name(id.clone())), ..request("") };
+    let status = server.client().look_up_plan(by_id.clone().into_look_up()).await.unwrap_err();
     assert_eq!(status.get_error_details().error_info().unwrap().reason, "PLAN_NOT_CACHED");
-    let named = server.client().plan(by_id.clone()).await.unwrap().into_inner();
-    let plain = server.client().plan(request("ring:6")).await.unwrap().into_inner();
+    let named = server.client().plan(by_id.clone().into_plan()).await.unwrap().into_inner();
+    let plain = server.client().plan(request("ring:6").into_plan()).await.unwrap().into_inner();
     assert_eq!(named.plan.as_ref().unwrap().name, plain.plan.unwrap().name);
     assert_eq!(
         named.plan.unwrap().artifacts,
-        server.client().plan(by_id).await.unwrap().into_inner().plan.unwrap().artifacts
+        server.client().plan(by_id.into_plan()).await.unwrap().into_inner().plan.unwrap().artifacts
     );
 
-    let malformed = PlanRequest { topology: source(Source::Name("topologies/none".to_owned())), ..request("") };
-    let refused = server.client().plan(malformed).await;
-    check_refused(refused, Code::InvalidArgument, "NAME_INVALID", "topology.name");
+    let malformed = PlanSpec { topology: source(Source::Name("topologies/none".to_owned())), ..request("") };
+    let refused = server.client().plan(malformed.into_plan()).await;
+    check_refused(refused, Code::InvalidArgument, "NAME_INVALID", "spec.topology.name");
     let none = format!("topologies/{:032}", 7);
-    let unknown = PlanRequest { topology: source(Source::Name(none.clone())), ..request("") };
+    let unknown = PlanSpec { topology: source(Source::Name(none.clone())), ..request("") };
     for status in [
-        server.client().plan(unknown.clone()).await.unwrap_err(),
-        server.client().look_up_plan(unknown.clone()).await.unwrap_err(),
-        server.client().prefetch_plan(unknown.clone()).await.unwrap_err(),
-        server.client().stream_plan(unknown).await.unwrap_err(),
+        server.client().plan(unknown.clone().into_plan()).await.unwrap_err(),
+        server.client().look_up_plan(unknown.clone().into_look_up()).await.unwrap_err(),
+        server.client().prefetch_plan(unknown.clone().into_prefetch()).await.unwrap_err(),
+        server.client().stream_plan(unknown.into_plan()).await.unwrap_err(),
     ] {
         let details = status.get_error_details();
         assert_eq!((status.code(), &*details.error_info().unwrap().reason), (Code::NotFound, "TOPOLOGY_UNKNOWN"));
@@ -179,7 +179,7 @@ async fn expressions_have_the_rates_of_the_site() {
     let server = TestServer::start_with(|options| options.family_rates = rates, planner).await;
     let plan = |expression: &str| {
         let (mut client, asked) = (server.client(), request(expression));
-        async move { client.plan(asked).await.unwrap().into_inner().plan.unwrap() }
+        async move { client.plan(asked.into_plan()).await.unwrap().into_inner().plan.unwrap() }
     };
     let short = plan("dgx-a100:boxes=2").await;
     assert_eq!(short.quality.unwrap().bound, "320000000000", "8 × 20 GB/s for half of the shares");
@@ -188,6 +188,6 @@ async fn expressions_have_the_rates_of_the_site() {
     let fault = crate::replans::event("1", crate::replans::gpu("b0g3"), false);
     let told = crate::replans::report(&server, "dgx-a100:boxes=2,nic=20GB/s", vec![fault]).await;
     assert_eq!(told.active, 1);
-    let around = server.client().plan(request("dgx-a100:boxes=2")).await.unwrap().into_inner();
+    let around = server.client().plan(request("dgx-a100:boxes=2").into_plan()).await.unwrap().into_inner();
     assert_eq!(around.puncture.map_or(0, |puncture| puncture.faults.len()), 1);
 }

@@ -3,8 +3,8 @@
 use canopy_planner::{Left, WhatIf};
 use canopy_proto::v1::weigh_faults_event::Event;
 use canopy_proto::v1::{
-    Collective as WireCollective, CollectiveSpec, FaultKind as WireKind, JointCollective, PlanRequest, Priority, Ratio,
-    WeighFaultsRequest, WeighFaultsStarted, WeighedFault, WeighedOutcome,
+    Collective as WireCollective, CollectiveSpec, FaultKind as WireKind, PlanSpec, Priority, Ratio, WeighFaultsRequest,
+    WeighFaultsStarted, WeighedFault, WeighedOutcome,
 };
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Never;
@@ -17,8 +17,7 @@ use crate::support::{TestServer, request};
 
 fn on(expression: &str, kind: WireCollective) -> WeighFaultsRequest {
     let collective = Some(CollectiveSpec { kind: kind.into(), root: None });
-    let asked = PlanRequest { collective, ..request(expression) };
-    WeighFaultsRequest { request: Some(asked), ..WeighFaultsRequest::default() }
+    PlanSpec { collective, ..request(expression) }.into_weigh_faults()
 }
 
 async fn ask(
@@ -98,22 +97,19 @@ async fn kinds_and_fractions_are_those_that_were_asked_for() {
 async fn refusals_name_the_field() {
     let server = TestServer::start().await;
     let ring = || on("ring:4", WireCollective::Allgather);
-    let with = |change: &dyn Fn(&mut PlanRequest)| {
+    let with = |change: &dyn Fn(&mut WeighFaultsRequest)| {
         let mut asked = ring();
-        change(asked.request.as_mut().unwrap());
+        change(&mut asked);
         asked
     };
     let refused = [
-        (WeighFaultsRequest::default(), "FIELD_MISSING", "request"),
+        (WeighFaultsRequest::default(), "FIELD_MISSING", "topology"),
         (WeighFaultsRequest { kinds: vec![WireKind::Gpus.into(), 77], ..ring() }, "ENUM_VALUE_UNKNOWN", "kinds[1]"),
         (
             WeighFaultsRequest { remaining: Some(Ratio { numerator: 1, denominator: 0 }), ..ring() },
             "FAULT_INVALID",
             "remaining",
         ),
-        (with(&|request| request.shares = vec![1, 2, 1, 1]), "FIELD_NOT_APPLICABLE", "request.shares"),
-        (with(&|request| request.detached = true), "FIELD_NOT_APPLICABLE", "detached"),
-        (with(&|request| request.request_id = "x".to_owned()), "FIELD_NOT_APPLICABLE", "request_id"),
         (with(&|request| request.priority = 77), "ENUM_VALUE_UNKNOWN", "priority"),
     ];
     for (asked, reason, field) in refused {
@@ -125,12 +121,6 @@ async fn refusals_name_the_field() {
     }
     let apart = ask(&server, on("ring:4,down=0-1+2-3", WireCollective::Allgather)).await.unwrap_err();
     assert_eq!(apart.code(), Code::FailedPrecondition, "{apart:?}");
-    let joint = with(&|request| {
-        let collective = request.collective.take();
-        request.joint_collectives = vec![JointCollective { collective, ..JointCollective::default() }; 2];
-        request.algorithm = "tacos".to_owned();
-    });
-    assert_eq!(ask(&server, joint).await.unwrap_err().code(), Code::InvalidArgument);
     let urgent = with(&|request| request.priority = Priority::JobStart.into());
     ask(&server, urgent).await.unwrap();
 }

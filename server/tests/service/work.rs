@@ -18,7 +18,7 @@ async fn concurrent_equal_requests_cost_one_synthesis() {
     let calls: Vec<_> = (0..200)
         .map(|_| {
             let mut client = server.client();
-            spawn(async move { client.plan(request("ring:6")).await.unwrap().into_inner() })
+            spawn(async move { client.plan(request("ring:6").into_plan()).await.unwrap().into_inner() })
         })
         .collect();
     gate.wait_for(1, 0);
@@ -40,7 +40,7 @@ async fn concurrent_equal_requests_cost_one_synthesis() {
 async fn a_deadline_is_answered_in_time_and_stops_the_work() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
-    let mut asked = Request::new(request("ring:6"));
+    let mut asked = Request::new(request("ring:6").into_plan());
     // Time enough to begin on a busy machine.
     asked.set_timeout(Duration::from_secs(4));
     let status = stream(&server, asked).await.err().unwrap();
@@ -57,10 +57,10 @@ async fn time_in_the_queue_counts_and_a_short_deadline_is_no_trouble() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|options| options.worker_count = NonZeroUsize::MIN, planner).await;
     let mut client = server.client();
-    let busy = spawn(async move { client.plan(request("ring:6")).await });
+    let busy = spawn(async move { client.plan(request("ring:6").into_plan()).await });
     gate.wait_for(1, 0);
     for timeout_ms in [0, 1, 20, 200] {
-        let mut asked = Request::new(request("ring:7"));
+        let mut asked = Request::new(request("ring:7").into_plan());
         asked.set_timeout(Duration::from_millis(timeout_ms));
         let status = answered(server.bare().await.plan(asked)).await.unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded, "{timeout_ms} ms: {status:?}");
@@ -78,9 +78,9 @@ async fn a_caller_that_leaves_stops_the_work() {
         let mut client = server.client();
         let call = spawn(async move {
             match unary {
-                true => client.plan(request("ring:6")).await.map(|_| ()),
+                true => client.plan(request("ring:6").into_plan()).await.map(|_| ()),
                 false => {
-                    let mut events = client.stream_plan(request("ring:6")).await?.into_inner();
+                    let mut events = client.stream_plan(request("ring:6").into_plan()).await?.into_inner();
                     while events.message().await?.is_some() {}
                     Ok(())
                 }
@@ -102,14 +102,14 @@ async fn a_full_queue_says_so_and_when_to_come_back() {
         TestServer::start_with(|options| (options.worker_count, options.queue_length_max) = (one, one), planner).await;
     let call = |expression: &'static str| {
         let mut client = server.client();
-        spawn(async move { client.plan(request(expression)).await })
+        spawn(async move { client.plan(request(expression).into_plan()).await })
     };
     let running = call("ring:5");
     gate.wait_for(1, 0);
-    let mut waiting = server.client().stream_plan(request("ring:6")).await.unwrap().into_inner();
+    let mut waiting = server.client().stream_plan(request("ring:6").into_plan()).await.unwrap().into_inner();
     // The job waits for a planning thread as soon as it is back in stage `queue` after `read`, or still is in `queue`.
     assert!(matches!(waiting.message().await.unwrap().unwrap().event, Some(Event::Accepted(_))));
-    let status = server.client().plan(request("ring:7")).await.unwrap_err();
+    let status = server.client().plan(request("ring:7").into_plan()).await.unwrap_err();
     let details = status.get_error_details();
     assert_eq!((status.code(), &*details.error_info().unwrap().reason), (Code::ResourceExhausted, "QUEUE_FULL"));
     assert!(details.retry_info().unwrap().retry_delay.unwrap() > Duration::ZERO);

@@ -60,10 +60,14 @@ impl Candidate {
     }
 
     /// A request for it.
-    pub(super) fn on(self, request: v1::PlanRequest) -> v1::PlanRequest {
-        let Self { algorithm, trees_per_root, max_depth, form, .. } = self;
-        let (algorithm, form) = (algorithm.name().to_owned(), form.into());
-        v1::PlanRequest { algorithm, trees_per_root, max_depth, form, ..request }
+    pub(super) fn on(self, request: v1::PlanSpec) -> v1::PlanSpec {
+        v1::PlanSpec {
+            algorithm: Some(self.algorithm.name().to_owned()),
+            trees_per_root: (self.trees_per_root > 0).then_some(self.trees_per_root),
+            max_depth: (self.max_depth > 0).then_some(self.max_depth),
+            form: self.form.into(),
+            ..request
+        }
     }
 }
 

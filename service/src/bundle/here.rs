@@ -101,11 +101,11 @@ impl Here<'_> {
     }
 
     /// Makes a plan until `end`, or finds it. Another process may have the folder open for a moment.
-    fn planned(&self, request: &v1::PlanRequest, end: Instant) -> Result<v1::PlanResponse, Failure> {
+    fn planned(&self, request: &v1::PlanSpec, end: Instant) -> Result<v1::PlanResponse, Failure> {
         let give_up = (clock::now() + PATIENCE).min(end);
         let stop = || self.is_over(end);
         loop {
-            match self.service.plan(request.clone(), &stop, self.watch) {
+            match self.service.plan(request.clone().into_plan(), &stop, self.watch) {
                 Ok(Outcome::Answered(answer)) => return Ok(answer.reply()),
                 Ok(Outcome::NeedsServer(reason)) => return Err(Failure::NeedsServer(reason)),
                 Err(ServiceError::Store(StoreError::InUse { .. })) if !self.is_over(give_up) => thread::sleep(PAUSE),
@@ -127,16 +127,16 @@ impl PlanMaker for Here<'_> {
         self.end.saturating_duration_since(clock::now())
     }
 
-    async fn complete(&self, request: v1::PlanRequest) -> Result<(v1::PlanRequest, Vec<v1::Warning>), Failure> {
+    async fn complete(&self, request: v1::PlanSpec) -> Result<(v1::PlanSpec, Vec<v1::Warning>), Failure> {
         match self.service.needs_server(&request)? {
             Some(reason) => Err(Failure::NeedsServer(reason)),
             None => Ok((request, Vec::new())),
         }
     }
 
-    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanResponse, Failure> {
+    async fn plan(&self, request: v1::PlanSpec, limit: Duration) -> Result<v1::PlanResponse, Failure> {
         // Whether faults are known was asked once for all.
-        let request = v1::PlanRequest { fault_policy: v1::FaultPolicy::Ignore.into(), ..request };
+        let request = v1::PlanSpec { fault_policy: v1::FaultPolicy::Ignore.into(), ..request };
         self.planned(&request, self.end.min(clock::now() + limit))
     }
 

@@ -14,7 +14,7 @@ use super::seats::Places;
 pub(super) struct Item {
     pub(super) reply: v1::BundleItem,
     /// The request that all its plans share, without the placement.
-    pub(super) base: v1::PlanRequest,
+    pub(super) base: v1::PlanSpec,
     /// Where the ranks are that the request is for, before faults.
     pub(super) places: Option<Places>,
     pub(super) party: usize,
@@ -33,8 +33,8 @@ impl Item {
     }
 
     /// What all requests for its plans have in common.
-    pub(super) fn request(&self) -> v1::PlanRequest {
-        v1::PlanRequest { placement: self.places.as_ref().map(Places::on_the_wire), ..self.base.clone() }
+    pub(super) fn request(&self) -> v1::PlanSpec {
+        v1::PlanSpec { placement: self.places.as_ref().map(Places::on_the_wire), ..self.base.clone() }
     }
 
     pub(super) fn ladder(&self) -> Option<&Ladder> {

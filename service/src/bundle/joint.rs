@@ -1,6 +1,6 @@
 //! Bundles of joint plans for concurrent collectives.
 //!
-//! Each plan is one that anybody could ask for by itself (`PlanRequest.joint_collectives`), so each is kept, found again and fetched like any
+//! Each plan is one that anybody could ask for by itself (`PlanSpec.joint`), so each is kept, found again and fetched like any
 //! other. Before they are named together, their files are read back and judged together.
 
 use std::num::NonZeroU64;
@@ -11,7 +11,7 @@ use canopy_planner::{PlanError, chain};
 use canopy_proto::v1;
 use canopy_schedule::{Certificate, CutDirection, JointPart, JointTask, check_joint, joint_bound};
 use canopy_topology::{NodeIndex, Rank, Topology, TopologyLimits};
-use canopy_wire::{RequestError, plan_header};
+use canopy_wire::{Priority, RequestError, plan_header};
 
 use super::maker::PlanMaker;
 use super::read_probe;
@@ -24,7 +24,6 @@ pub(super) struct JointWanted {
     topology: Option<v1::TopologySource>,
     collectives: Vec<v1::JointCollective>,
     outputs: Vec<v1::OutputSpec>,
-    priority: i32,
     fault_policy: i32,
 }
 
@@ -37,7 +36,7 @@ impl JointWanted {
         let others = [
             ("communicators", !request.communicators.is_empty()),
             ("collectives", !request.collectives.is_empty()),
-            ("size_bytes_min", request.size_bytes_min > 0),
+            ("size_bytes_min", request.size_bytes_min.is_some()),
             ("size_bytes_max", request.size_bytes_max.is_some()),
             ("output", request.output.is_some()),
             ("in_place", request.in_place.is_some()),
@@ -49,37 +48,42 @@ impl JointWanted {
         if let Some((field, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
             return Err(RequestError::NotApplicable { field, method: "a bundle of joint plans" });
         }
-        let v1::PlanBundleRequest {
-            topology, joint_collectives: collectives, mut outputs, priority, fault_policy, ..
-        } = request;
+        Priority::stated(request.priority)?;
+        let v1::PlanBundleRequest { topology, joint, fault_policy, .. } = request;
+        let v1::JointBundleSpec { collectives, mut outputs } = joint.unwrap_or_default();
         if collectives.is_empty() {
             let remedy = "list the collectives that run concurrently";
-            return Err(RequestError::Missing { field: "joint_collectives", remedy });
+            return Err(RequestError::Missing { field: "joint.collectives", remedy });
         }
-        require_names("joint_collectives", collectives.iter().map(|collective| collective.name.as_str()))?;
+        require_names("joint.collectives", collectives.iter().map(|collective| collective.name.as_str()))?;
         if outputs.iter().all(|output| output.format != i32::from(v1::OutputFormat::Json)) {
             outputs.push(v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() });
         }
-        let wanted = Self { topology, collectives, outputs, priority, fault_policy };
+        let wanted = Self { topology, collectives, outputs, fault_policy };
         // All that a plan would be refused for, whatever the network is.
         let source = v1::topology_source::Source::Expression(String::new());
         let probe = wanted.request(0, Some(v1::TopologySource { source: Some(source) }));
-        read_probe(probe)?;
+        read_probe(probe).map_err(in_joint)?;
         Ok(wanted)
     }
 
     /// The request for one of the plans.
-    fn request(&self, position: u32, topology: Option<v1::TopologySource>) -> v1::PlanRequest {
-        v1::PlanRequest {
+    fn request(&self, position: u32, topology: Option<v1::TopologySource>) -> v1::PlanSpec {
+        v1::PlanSpec {
             topology,
             outputs: self.outputs.clone(),
-            priority: self.priority,
             fault_policy: self.fault_policy,
-            joint_collectives: self.collectives.clone(),
-            joint_position: position,
-            ..v1::PlanRequest::default()
+            joint: Some(v1::JointSpec { collectives: self.collectives.clone(), position }),
+            ..v1::PlanSpec::default()
         }
     }
+}
+
+/// An error of a plan's request, of which the outputs stand elsewhere.
+fn in_joint(error: RequestError) -> RequestError {
+    let field = error.field();
+    let field = if field.starts_with("outputs") { format!("joint.{field}") } else { field };
+    RequestError::InBundle { field, error: Box::new(error) }
 }
 
 /// Has all plans made and judged together.

@@ -24,13 +24,13 @@ pub trait PlanMaker: Sync {
     /// faults.
     fn complete(
         &self,
-        request: v1::PlanRequest,
-    ) -> impl Future<Output = Result<(v1::PlanRequest, Vec<v1::Warning>), Self::Failure>> + Send;
+        request: v1::PlanSpec,
+    ) -> impl Future<Output = Result<(v1::PlanSpec, Vec<v1::Warning>), Self::Failure>> + Send;
 
     /// Makes a plan within this time, or finds it; its files have their content.
     fn plan(
         &self,
-        request: v1::PlanRequest,
+        request: v1::PlanSpec,
         limit: Duration,
     ) -> impl Future<Output = Result<v1::PlanResponse, Self::Failure>> + Send;
 

@@ -6,7 +6,7 @@ use canopy_bundle::{ByteRange, Margin, Runtime};
 use canopy_plan::{Format, Target};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_wire::{ALPHA_NS_MAX, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
+use canopy_wire::{ALPHA_NS_MAX, Priority, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
 
 use super::compare::Model;
 use super::read_probe;
@@ -31,7 +31,6 @@ pub(super) struct Wanted {
     pub(super) runtime: Runtime,
     in_place: Option<bool>,
     pub(super) strict: bool,
-    priority: i32,
     pub(super) fault_policy: i32,
     model: Model,
     /// Where the ranks are.
@@ -43,7 +42,6 @@ struct Specs<'a> {
     output: &'a v1::OutputSpec,
     /// Whether tables are wanted, and no files.
     is_advice: bool,
-    priority: i32,
     fault_policy: i32,
     placement: Option<&'a v1::Placement>,
 }
@@ -58,14 +56,13 @@ impl Specs<'_> {
         let mut read_output = Format::Json.usual();
         for (position, spec) in collectives.iter().enumerate() {
             let source = v1::topology_source::Source::Expression(String::new());
-            let probe = v1::PlanRequest {
+            let probe = v1::PlanSpec {
                 topology: Some(v1::TopologySource { source: Some(source) }),
                 collective: Some(*spec),
                 outputs: if self.is_advice { Vec::new() } else { vec![self.output.clone()] },
-                priority: self.priority,
                 fault_policy: self.fault_policy,
                 placement: self.placement.cloned(),
-                ..v1::PlanRequest::default()
+                ..v1::PlanSpec::default()
             };
             let field = format!("collectives[{position}]");
             let within = |error: RequestError| RequestError::InBundle {
@@ -95,18 +92,12 @@ impl Wanted {
     /// # Errors
     /// The first field that is wrong whatever the network is.
     pub(super) fn read(request: v1::PlanBundleRequest) -> Result<Self, RequestError> {
-        let joint =
-            [("joint_collectives", !request.joint_collectives.is_empty()), ("outputs", !request.outputs.is_empty())];
-        if let Some((field, _)) = joint.into_iter().find(|&(_, is_given)| is_given) {
-            return Err(RequestError::NotApplicable { field, method: "a bundle without `joint`" });
-        }
-        let v1::PlanBundleRequest {
-            topology, collectives, in_place, strict, priority, fault_policy, placement, ..
-        } = request;
+        Priority::stated(request.priority)?;
+        let v1::PlanBundleRequest { topology, collectives, in_place, strict, fault_policy, placement, .. } = request;
         let missing = |field, remedy| RequestError::Missing { field, remedy };
         let output =
             request.output.ok_or_else(|| missing("output", "set the format and the runtime profile of the files"))?;
-        let is_advice = output.profile == Runtime::Nccl.name();
+        let is_advice = output.profile.as_deref() == Some(Runtime::Nccl.name());
         if is_advice && (output.format != 0 || output.instancing.is_some()) {
             return Err(RequestError::NotApplicable { field: "output.format", method: "the profile nccl" });
         }
@@ -115,7 +106,10 @@ impl Wanted {
         if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
             return Err(RequestError::Size { found: size_bytes_max, limit: SIZE_BYTES_MAX_LIMIT });
         }
-        let min = request.size_bytes_min.max(1);
+        let min = match request.size_bytes_min {
+            Some(0) => return Err(RequestError::Zero { field: "size_bytes_min" }),
+            stated => stated.unwrap_or(1),
+        };
         let empty = RequestError::EmptySizes { min, max: size_bytes_max };
         let sizes = ByteRange::new(min, size_bytes_max.saturating_add(1)).ok_or(empty)?;
         let margin = request.margin.map_or(Ok(Margin::STANDARD), margin)?;
@@ -126,7 +120,7 @@ impl Wanted {
         if collectives.is_empty() {
             return Err(missing("collectives", "list the collectives to plan"));
         }
-        let specs = Specs { output: &output, is_advice, priority, fault_policy, placement: placement.as_ref() };
+        let specs = Specs { output: &output, is_advice, fault_policy, placement: placement.as_ref() };
         let (kinds, read_output) = specs.read(&collectives)?;
         let remedy = "choose the format and profile of a runtime: its rules decide which file serves which call";
         let runtime = match is_advice {
@@ -144,7 +138,6 @@ impl Wanted {
             runtime,
             in_place,
             strict,
-            priority,
             fault_policy,
             model,
             placement,
@@ -165,15 +158,14 @@ impl Wanted {
         &self,
         ranks: &[u32],
         source: &Option<v1::TopologySource>,
-    ) -> impl Iterator<Item = (CollectiveKind, v1::PlanRequest)> {
+    ) -> impl Iterator<Item = (CollectiveKind, v1::PlanSpec)> {
         self.collectives.iter().map(move |&(kind, spec)| {
-            let request = v1::PlanRequest {
+            let request = v1::PlanSpec {
                 topology: source.clone(),
                 collective: Some(spec),
                 in_place: Some(self.in_place.unwrap_or(kind == CollectiveKind::Allreduce)),
                 ranks: ranks.to_vec(),
-                priority: self.priority,
-                ..v1::PlanRequest::default()
+                ..v1::PlanSpec::default()
             };
             (kind, request)
         })

@@ -145,7 +145,7 @@ mod tests {
         let seats = seats(&topology, &[pair], Some(&placed)).unwrap();
         let places = seats[0].places.as_ref().unwrap().of(&[Rank::new(0), Rank::new(2)]);
         assert_eq!((places.text().as_str(), places.positions()), ("b:1,a:1", &[3, 1][..]));
-        let on_the_wire = |node: &str| v1::RankSlot { node: node.to_owned(), device: 1, count: 1 };
+        let on_the_wire = |node: &str| v1::RankSlot { node: node.to_owned(), device: 1, count: Some(1) };
         assert_eq!(places.on_the_wire().slots, [on_the_wire("b"), on_the_wire("a")]);
     }
 }

@@ -1,4 +1,4 @@
-use canopy_proto::v1::{CollectiveSpec, PlanRequest, TopologySource};
+use canopy_proto::v1::{CollectiveSpec, PlanSpec, TopologySource};
 use canopy_schedule::CollectiveKind;
 use canopy_store::encode_record;
 use canopy_synth::Never;
@@ -19,23 +19,23 @@ fn limits() -> Limits {
     Limits { topology: TopologyLimits::STANDARD, store_bytes: 1 << 30, memory_bytes: 1 << 30 }
 }
 
-fn request(network: &str) -> PlanRequest {
+fn request(network: &str) -> PlanSpec {
     let kind = wire::collective_on_the_wire(CollectiveKind::Allgather).into();
-    PlanRequest {
+    PlanSpec {
         topology: Some(TopologySource { source: Some(Source::Expression(network.to_owned())) }),
         collective: Some(CollectiveSpec { kind, root: None }),
         outputs: vec![v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }],
-        ..PlanRequest::default()
+        ..PlanSpec::default()
     }
 }
 
-fn answer(folder: &Path, request: PlanRequest) -> Answer {
-    let outcome = PlanService::new(folder, limits()).plan(request, &Never, &Unseen).unwrap();
+fn answer(folder: &Path, request: PlanSpec) -> Answer {
+    let outcome = PlanService::new(folder, limits()).plan(request.into_plan(), &Never, &Unseen).unwrap();
     let Outcome::Answered(answer) = outcome else { panic!("{outcome:?}") };
     *answer
 }
 
-fn reason(folder: &Path, request: PlanRequest) -> ServerReason {
+fn reason(folder: &Path, request: v1::PlanRequest) -> ServerReason {
     let outcome = PlanService::new(folder, limits()).plan(request, &Never, &Unseen).unwrap();
     let Outcome::NeedsServer(reason) = outcome else { panic!("it was answered") };
     reason
@@ -57,7 +57,7 @@ fn a_plan_is_made_once_and_then_found() {
 fn a_network_of_a_known_shape_needs_no_search() {
     let folder = tempfile::tempdir().unwrap();
     answer(folder.path(), request("torus:3x3"));
-    let other = answer(folder.path(), PlanRequest { size_bytes_max: Some(1 << 20), ..request("torus:3x3") });
+    let other = answer(folder.path(), PlanSpec { size_bytes_max: Some(1 << 20), ..request("torus:3x3") });
     assert!(other.is_hit, "another plan of the same schedule");
 }
 
@@ -69,7 +69,11 @@ fn equal_requests_at_once_share_a_search() {
             .map(|_| {
                 scope.spawn(|| {
                     loop {
-                        match PlanService::new(folder.path(), limits()).plan(request("torus:4x4"), &Never, &Unseen) {
+                        match PlanService::new(folder.path(), limits()).plan(
+                            request("torus:4x4").into_plan(),
+                            &Never,
+                            &Unseen,
+                        ) {
                             Ok(Outcome::Answered(answer)) => return !answer.is_hit,
                             Err(ServiceError::Store(StoreError::InUse { .. })) => thread::sleep(PAUSE),
                             other => panic!("{other:?}"),
@@ -86,15 +90,18 @@ fn equal_requests_at_once_share_a_search() {
 #[test]
 fn what_only_a_server_knows_is_left_to_one() {
     let folder = tempfile::tempdir().unwrap();
-    let on = |source| PlanRequest { topology: Some(TopologySource { source: Some(source) }), ..request("ring:4") };
-    assert_eq!(reason(folder.path(), on(Source::Name("topologies/0".to_owned()))), ServerReason::StoredNetwork);
+    let on = |source| PlanSpec { topology: Some(TopologySource { source: Some(source) }), ..request("ring:4") };
+    assert_eq!(
+        reason(folder.path(), on(Source::Name("topologies/0".to_owned())).into_plan()),
+        ServerReason::StoredNetwork
+    );
     let cluster = Source::Cluster(v1::ClusterNodes { cluster: "clusters/a".to_owned(), nodes: Vec::new() });
-    assert_eq!(reason(folder.path(), on(cluster.clone())), ServerReason::StoredNetwork);
+    assert_eq!(reason(folder.path(), on(cluster.clone()).into_plan()), ServerReason::StoredNetwork);
     let base = Some(Box::new(TopologySource { source: Some(cluster) }));
     let punctured = Source::Punctured(Box::new(v1::Punctured { base, ..v1::Punctured::default() }));
-    assert_eq!(reason(folder.path(), on(punctured)), ServerReason::StoredNetwork);
-    let quality = Some(v1::QualityPolicy::default());
-    assert_eq!(reason(folder.path(), PlanRequest { quality, ..request("ring:4") }), ServerReason::Fallback);
+    assert_eq!(reason(folder.path(), on(punctured).into_plan()), ServerReason::StoredNetwork);
+    let accepting = v1::PlanRequest { on_miss: v1::OnMiss::Fallback.into(), ..request("ring:4").into_plan() };
+    assert_eq!(reason(folder.path(), accepting), ServerReason::Fallback);
 }
 
 #[test]
@@ -103,8 +110,8 @@ fn known_faults_are_planned_around_by_a_server_unless_they_are_ignored() {
     let opened = open_store(folder.path()).unwrap();
     opened.space(Space::Faults).put(&PlanKey::from_bytes([1; 32]), &encode_record(b"a fault"), &[]).unwrap();
     drop(opened);
-    assert_eq!(reason(folder.path(), request("ring:4")), ServerReason::KnownFaults);
-    let ignoring = PlanRequest { fault_policy: v1::FaultPolicy::Ignore.into(), ..request("ring:4") };
+    assert_eq!(reason(folder.path(), request("ring:4").into_plan()), ServerReason::KnownFaults);
+    let ignoring = PlanSpec { fault_policy: v1::FaultPolicy::Ignore.into(), ..request("ring:4") };
     assert!(!answer(folder.path(), ignoring).is_hit);
 }
 
@@ -113,14 +120,14 @@ fn a_folder_that_is_held_a_network_that_is_too_large_and_a_stop_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let held = open_store(folder.path()).unwrap();
     let service = PlanService::new(folder.path(), limits());
-    let error = service.plan(request("ring:4"), &Never, &Unseen).unwrap_err();
+    let error = service.plan(request("ring:4").into_plan(), &Never, &Unseen).unwrap_err();
     assert!(matches!(error, ServiceError::Store(StoreError::InUse { .. })), "{error:?}");
     drop(held);
     let tight = PlanService::new(folder.path(), Limits { memory_bytes: 10, ..limits() });
-    let error = tight.plan(request("ring:4"), &Never, &Unseen).unwrap_err();
+    let error = tight.plan(request("ring:4").into_plan(), &Never, &Unseen).unwrap_err();
     assert!(matches!(error, ServiceError::Memory { limit: 10, .. }), "{error:?}");
-    let error = service.plan(request("ring:4"), &|| true, &Unseen).unwrap_err();
+    let error = service.plan(request("ring:4").into_plan(), &|| true, &Unseen).unwrap_err();
     assert!(matches!(error, ServiceError::Plan(PlanError::Stopped)), "{error:?}");
-    let error = service.plan(request("rong:4"), &Never, &Unseen).unwrap_err();
+    let error = service.plan(request("rong:4").into_plan(), &Never, &Unseen).unwrap_err();
     assert!(matches!(error, ServiceError::Plan(PlanError::Expression(_))), "{error:?}");
 }

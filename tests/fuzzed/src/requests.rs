@@ -15,7 +15,7 @@ use crate::{LIMITS, refused, seen, text};
 pub(crate) fn plan(input: &[u8]) {
     seen(kept_placed(input.to_vec().into()));
     seen(kept_request(input.to_vec().into(), |_| Err::<bytes::Bytes, ()>(())));
-    let Ok(message) = v1::PlanRequest::decode(input) else { return };
+    let Ok(message) = v1::PlanSpec::decode(input) else { return };
     seen(placed(&message));
     let request = match plan_request(message) {
         Ok(request) => request,

@@ -8,7 +8,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_synth::Algorithm;
 
 use super::{SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, collective_kind};
-use crate::refused::RequestError;
+use crate::refused::{RequestError, above_zero};
 
 /// Most collectives that are planned in common.
 const COLLECTIVES_MAX: u64 = 16;
@@ -19,62 +19,57 @@ const WHAT: &str = "a joint plan";
 ///
 /// # Errors
 /// The first field that is wrong, or says again what the tasks say.
-pub(super) fn taken(request: v1::PlanRequest) -> Result<(v1::PlanRequest, Option<JointRequest>), RequestError> {
-    if request.joint_collectives.is_empty() {
-        let remedy = "list the joint collectives, or leave out `joint_position`";
-        return match request.joint_position {
-            0 => Ok((request, None)),
-            _ => Err(RequestError::Missing { field: "joint_collectives", remedy }),
-        };
-    }
+pub(super) fn taken(mut request: v1::PlanSpec) -> Result<(v1::PlanSpec, Option<JointRequest>), RequestError> {
+    let Some(joint) = request.joint.take() else { return Ok((request, None)) };
     refuse_others(&request)?;
-    let found = request.joint_collectives.len() as u64;
-    if found > COLLECTIVES_MAX {
-        return Err(RequestError::TooMany { field: "joint_collectives", found, limit: COLLECTIVES_MAX });
+    let found = joint.collectives.len() as u64;
+    if found == 0 {
+        let remedy = "list the concurrent collectives, or leave out `joint`";
+        return Err(RequestError::Missing { field: "joint.collectives", remedy });
     }
-    let tasks = request.joint_collectives.iter().enumerate().map(|(position, stated)| {
+    if found > COLLECTIVES_MAX {
+        return Err(RequestError::TooMany { field: "joint.collectives", found, limit: COLLECTIVES_MAX });
+    }
+    let tasks = joint.collectives.iter().enumerate().map(|(position, stated)| {
         let within = |(field, error): (&str, RequestError)| RequestError::InBundle {
-            field: format!("joint_collectives[{position}].{field}"),
+            field: format!("joint.collectives[{position}].{field}"),
             error: Box::new(error),
         };
         task(stated).map_err(within)
     });
     let tasks: Vec<JointTask> = tasks.collect::<Result<_, _>>()?;
-    let found = u64::from(request.joint_position);
-    let beyond = RequestError::TooMany { field: "joint_position", found, limit: tasks.len() as u64 - 1 };
-    let position = usize::try_from(request.joint_position).unwrap_or(usize::MAX);
-    let (Some(own), Some(stated)) = (tasks.get(position), request.joint_collectives.get(position)) else {
+    let found = u64::from(joint.position);
+    let beyond = RequestError::TooMany { field: "joint.position", found, limit: tasks.len() as u64 - 1 };
+    let position = usize::try_from(joint.position).unwrap_or(usize::MAX);
+    let (Some(own), Some(stated)) = (tasks.get(position), joint.collectives.get(position)) else {
         return Err(beyond);
     };
     let transit = if own.ranks.is_empty() { v1::GroupTransit::Unspecified } else { v1::GroupTransit::Forward };
-    let request = v1::PlanRequest {
+    let request = v1::PlanSpec {
         collective: stated.collective,
         ranks: own.ranks.clone(),
         transit: transit.into(),
-        chunks: own.chunks.get(),
+        chunks: Some(own.chunks.get()),
         size_bytes_max: Some(own.size_bytes.get()),
-        algorithm: Algorithm::Tacos.name().to_owned(),
-        joint_collectives: Vec::new(),
-        joint_position: 0,
+        algorithm: Some(Algorithm::Tacos.name().to_owned()),
         ..request
     };
     Ok((request, Some(JointRequest { tasks, position })))
 }
 
 /// What the tasks say, or nobody can say of plans in common.
-fn refuse_others(request: &v1::PlanRequest) -> Result<(), RequestError> {
+fn refuse_others(request: &v1::PlanSpec) -> Result<(), RequestError> {
     let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
-    let is_own_algorithm = ["", Algorithm::Auto.name(), Algorithm::Tacos.name()].contains(&request.algorithm.as_str());
-    let on_miss = request.quality.as_ref().map_or(0, |quality| quality.on_miss);
+    let algorithm = request.algorithm.as_deref().unwrap_or(Algorithm::Auto.name());
+    let is_own_algorithm = [Algorithm::Auto.name(), Algorithm::Tacos.name()].contains(&algorithm);
     let others = [
         ("topology.punctured", matches!(source, Some(Source::Punctured(_)))),
         ("collective", request.collective.is_some()),
         ("size_bytes_max", request.size_bytes_max.is_some()),
         ("algorithm", !is_own_algorithm),
-        ("quality.on_miss", ![0, i32::from(v1::OnMiss::Fail)].contains(&on_miss)),
-        ("trees_per_root", request.trees_per_root > 0),
-        ("max_chunks", request.max_chunks > 0),
-        ("max_depth", request.max_depth > 0),
+        ("trees_per_root", request.trees_per_root.is_some()),
+        ("max_chunks", request.max_chunks.is_some()),
+        ("max_depth", request.max_depth.is_some()),
         ("shares", !request.shares.is_empty()),
         ("ranks", !request.ranks.is_empty()),
         ("transit", request.transit != 0),
@@ -82,7 +77,7 @@ fn refuse_others(request: &v1::PlanRequest) -> Result<(), RequestError> {
         ("form", request.form != 0),
         ("root_policy", request.root_policy != 0),
         ("placement", request.placement.is_some()),
-        ("chunks", request.chunks > 0),
+        ("chunks", request.chunks.is_some()),
         ("seed", request.seed > 0),
         ("alpha_ns", request.alpha_ns.is_some()),
     ];
@@ -105,7 +100,7 @@ fn task(stated: &v1::JointCollective) -> Result<JointTask, (&'static str, Reques
         kind,
         root: collective.root,
         size_bytes: size.ok_or_else(wrong_size)?,
-        chunks: NonZeroU64::new(stated.chunks).unwrap_or(NonZeroU64::MIN),
+        chunks: above_zero("chunks", stated.chunks).map_err(|error| ("chunks", error))?.unwrap_or(NonZeroU64::MIN),
     })
 }
 
@@ -122,20 +117,26 @@ mod tests {
         v1::JointCollective { ranks: ranks.to_vec(), collective, size_bytes: Some(1 << 20), ..Default::default() }
     }
 
-    fn request() -> v1::PlanRequest {
+    fn request() -> v1::PlanSpec {
         let source = Source::Expression("mesh:2x2".to_owned());
-        v1::PlanRequest {
+        v1::PlanSpec {
             topology: Some(v1::TopologySource { source: Some(source) }),
-            joint_collectives: vec![
-                collective(v1::Collective::Allgather, &[]),
-                collective(v1::Collective::Reduce, &[3, 1]),
-            ],
-            joint_position: 1,
+            joint: Some(v1::JointSpec {
+                collectives: vec![
+                    collective(v1::Collective::Allgather, &[]),
+                    collective(v1::Collective::Reduce, &[3, 1]),
+                ],
+                position: 1,
+            }),
             ..Default::default()
         }
     }
 
-    fn refused(change: impl FnOnce(&mut v1::PlanRequest)) -> String {
+    fn common(request: &mut v1::PlanSpec) -> &mut v1::JointSpec {
+        request.joint.get_or_insert_default()
+    }
+
+    fn refused(change: impl FnOnce(&mut v1::PlanSpec)) -> String {
         let mut request = request();
         change(&mut request);
         match plan_request(request) {
@@ -152,39 +153,40 @@ mod tests {
         let joint = order.joint.clone().unwrap();
         assert_eq!((joint.position, joint.tasks.len(), joint.tasks[1].ranks.clone()), (1, 2, vec![3, 1]));
         assert!(order.stand_ins().is_empty(), "nothing else keeps out of the way of the others");
-        let first = v1::PlanRequest { joint_position: 0, ..request() };
+        let mut first = request();
+        common(&mut first).position = 0;
         assert_eq!(plan_request(first).unwrap().group, None);
     }
 
     #[test]
     fn what_the_tasks_say_is_not_said_again_and_each_fault_has_its_field() {
         assert_eq!(refused(|_| {}), "accepted");
-        assert_eq!(refused(|request| request.algorithm = "tacos".to_owned()), "accepted");
-        assert_eq!(refused(|request| request.algorithm = "ring".to_owned()), "algorithm");
+        assert_eq!(refused(|request| request.algorithm = Some("tacos".to_owned())), "accepted");
+        assert_eq!(refused(|request| request.algorithm = Some("ring".to_owned())), "algorithm");
         assert_eq!(refused(|request| request.ranks = vec![0, 1]), "ranks");
-        assert_eq!(refused(|request| request.chunks = 2), "chunks");
+        assert_eq!(refused(|request| request.chunks = Some(2)), "chunks");
         assert_eq!(refused(|request| request.seed = 2), "seed");
         assert_eq!(refused(|request| request.alpha_ns = Some(2)), "alpha_ns");
         assert_eq!(refused(|request| request.size_bytes_max = Some(1)), "size_bytes_max");
-        assert_eq!(refused(|request| request.collective = request.joint_collectives[0].collective), "collective");
-        let on_miss = v1::OnMiss::Fallback.into();
-        let quality = Some(v1::QualityPolicy { on_miss, ..Default::default() });
-        assert_eq!(refused(|request| request.quality = quality), "quality.on_miss");
-        assert_eq!(refused(|request| request.joint_position = 2), "joint_position");
-        assert_eq!(refused(|request| request.joint_collectives.clear()), "joint_collectives");
-        let many = |request: &mut v1::PlanRequest| {
-            request.joint_collectives = vec![collective(v1::Collective::Allgather, &[]); 17];
+        assert_eq!(refused(|request| request.collective = common(request).collectives[0].collective), "collective");
+        assert_eq!(refused(|request| common(request).position = 2), "joint.position");
+        assert_eq!(refused(|request| common(request).collectives.clear()), "joint.collectives");
+        let many = |request: &mut v1::PlanSpec| {
+            common(request).collectives = vec![collective(v1::Collective::Allgather, &[]); 17];
         };
-        assert_eq!(refused(many), "joint_collectives");
+        assert_eq!(refused(many), "joint.collectives");
         let second =
-            |change: fn(&mut v1::JointCollective)| refused(|request| change(&mut request.joint_collectives[1]));
-        assert_eq!(second(|task| task.collective = None), "joint_collectives[1].collective");
+            |change: fn(&mut v1::JointCollective)| refused(|request| change(&mut common(request).collectives[1]));
+        assert_eq!(second(|task| task.collective = None), "joint.collectives[1].collective");
         assert_eq!(
             second(|task| task.collective = Some(v1::CollectiveSpec::default())),
-            "joint_collectives[1].collective.kind"
+            "joint.collectives[1].collective.kind"
         );
-        assert_eq!(second(|task| task.size_bytes = Some(0)), "joint_collectives[1].size_bytes");
-        let error = plan_request(v1::PlanRequest { joint_position: 9, ..request() }).err();
+        assert_eq!(second(|task| task.size_bytes = Some(0)), "joint.collectives[1].size_bytes");
+        assert_eq!(second(|task| task.chunks = Some(0)), "joint.collectives[1].chunks");
+        let mut beyond = request();
+        common(&mut beyond).position = 9;
+        let error = plan_request(beyond).err();
         assert!(matches!(error, Some(RequestError::TooMany { found: 9, limit: 1, .. })));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use canopy_benches::print_table;
 use canopy_client::{Client, ErrorClass};
-use canopy_proto::v1::{OnMiss, PlanRequest, QualityPolicy};
+use canopy_proto::v1::{OnMiss, PlanRequest};
 use canopy_server::Lifetime;
 use tokio::task::JoinSet;
 
@@ -30,8 +30,7 @@ const COLLECTIVES: [Collective; 3] = [Collective::Allgather, Collective::Allredu
 /// A shape that nobody has asked for: one card at another rate.
 fn asked(network: &str, number: u32, collective: Collective, on_miss: OnMiss) -> PlanRequest {
     let network = format!("{network},degrade=b3g{}-ib*{}/100", number / 99 % 8, 1 + number % 99);
-    let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
-    PlanRequest { quality, ..request(&network, collective, &[]) }
+    PlanRequest { on_miss: on_miss.into(), ..request(&network, collective, &[]).into_plan() }
 }
 
 /// Times answers with every deadline, for plans that are made while [`BUSY`] others are.

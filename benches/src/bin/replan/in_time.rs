@@ -1,9 +1,9 @@
 //! A large torus planned for in time, of which one link breaks.
 
-use canopy_proto::v1::{Collective, PlanRequest};
+use canopy_proto::v1::{Collective, PlanSpec};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
-use super::{Failure, Times, Workspace, link, ms, request};
+use super::{Failure, Times, Workspace, best_so_far, link, ms, request};
 
 const NETWORK: &str = "torus:16x16";
 
@@ -16,10 +16,10 @@ pub(super) async fn in_time() -> Result<(), Failure> {
     for collective in [Collective::Allgather, Collective::Allreduce] {
         let mut workspace = Workspace::open(|_| {}).await?;
         let asked =
-            |faults: &[_]| PlanRequest { algorithm: "tacos".to_owned(), ..request(NETWORK, collective, faults) };
-        workspace.client.plan(asked(&[]), None, &mut Times::new()).await?;
+            |faults: &[_]| PlanSpec { algorithm: Some("tacos".to_owned()), ..request(NETWORK, collective, faults) };
+        workspace.client.plan(best_so_far(asked(&[])), None, &mut Times::new()).await?;
         let mut times = Times::new();
-        workspace.client.plan(asked(&[link(&ends[0], &ends[1], None)]), None, &mut times).await?;
+        workspace.client.plan(best_so_far(asked(&[link(&ends[0], &ends[1], None)])), None, &mut times).await?;
         let figures = [("first", times.first), ("repaired", times.repaired), ("final", times.last)];
         let figures = figures.map(|(what, seen)| match seen {
             Some((after, reached)) => format!("{what} after {:.0} ms ({reached:.4} of the bound)", ms(after)),

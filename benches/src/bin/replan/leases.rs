@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::Client;
-use canopy_proto::v1::{AcquireLeaseRequest, ListLeasesRequest, PlanRequest, WatchLeasesRequest, replan_event};
+use canopy_proto::v1::{AcquireLeaseRequest, ListLeasesRequest, PlanSpec, WatchLeasesRequest, replan_event};
 use canopy_server::{EmbeddedServer, Lifetime, Options, PlanKey, ReplanOptions};
 use canopy_store::{Space, decode_record, encode_record, open_store};
 
@@ -51,10 +51,10 @@ async fn measured(count: usize) -> Result<[String; 9], Failure> {
     let mut workspace = Workspace::open_in(folder, options).await?;
     for number in 0..BOXES {
         let wanted = of_box(number);
-        workspace.client.plan(wanted.clone(), None, &mut Times::new()).await?;
+        workspace.client.plan(wanted.clone().into_plan(), None, &mut Times::new()).await?;
         let ttl = Some(prost_types::Duration { seconds: 7 * 24 * 3600, nanos: 0 });
         let job = format!("job-{number}");
-        let asked = AcquireLeaseRequest { job, requests: vec![wanted], ttl, ..AcquireLeaseRequest::default() };
+        let asked = AcquireLeaseRequest { job, specs: vec![wanted], ttl, ..AcquireLeaseRequest::default() };
         workspace.client.acquire_lease(asked, None).await?;
     }
     let folder = workspace.close().await?;
@@ -82,10 +82,10 @@ async fn measured(count: usize) -> Result<[String; 9], Failure> {
     Ok(cells.try_into().map_err(|_| "a row has another number of cells")?)
 }
 
-fn of_box(number: usize) -> PlanRequest {
+fn of_box(number: usize) -> PlanSpec {
     let first = u32::try_from(number).unwrap_or(u32::MAX) * RANKS_OF_A_BOX;
     let ranks = (first..first + RANKS_OF_A_BOX).collect();
-    PlanRequest { ranks, quality: None, ..request(NETWORK, Collective::Allgather, &[]) }
+    PlanSpec { ranks, ..request(NETWORK, Collective::Allgather, &[]) }
 }
 
 /// Breaks something within a box; returns when the report was answered, and when the first and the last of those concerned

@@ -27,7 +27,7 @@ use canopy_client::{Client, ClientError, PlanReceiver, ServerAddress};
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Accepted, AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, LinkTarget, OnMiss, PlanRequest,
-    PlanResponse, Progress, Punctured, QualityPolicy, Ratio, ReportFaultsRequest, ReportFaultsResponse, TopologySource,
+    PlanResponse, PlanSpec, Progress, Punctured, Ratio, ReportFaultsRequest, ReportFaultsResponse, TopologySource,
     fault,
 };
 use canopy_server::{EmbeddedServer, Options};
@@ -118,7 +118,7 @@ fn expression(text: &str) -> TopologySource {
     TopologySource { source: Some(Source::Expression(text.to_owned())) }
 }
 
-fn request(network: &str, collective: Collective, faults: &[Fault]) -> PlanRequest {
+fn request(network: &str, collective: Collective, faults: &[Fault]) -> PlanSpec {
     let sound = expression(network);
     let topology = match faults {
         [] => sound,
@@ -128,12 +128,16 @@ fn request(network: &str, collective: Collective, faults: &[Fault]) -> PlanReque
             TopologySource { source: Some(Source::Punctured(punctured)) }
         }
     };
-    PlanRequest {
+    PlanSpec {
         topology: Some(topology),
         collective: Some(CollectiveSpec { kind: collective.into(), root: None }),
-        quality: Some(QualityPolicy { on_miss: OnMiss::BestSoFar.into(), ..QualityPolicy::default() }),
-        ..PlanRequest::default()
+        ..PlanSpec::default()
     }
+}
+
+/// Asks for the best plan that comes in time.
+fn best_so_far(spec: PlanSpec) -> PlanRequest {
+    PlanRequest { on_miss: OnMiss::BestSoFar.into(), ..spec.into_plan() }
 }
 
 /// Notes when plans come.
@@ -245,16 +249,16 @@ async fn measured(network: &str, collective: Collective, cases: Vec<Vec<Fault>>)
     let mut sums = Sums::default();
     for faults in cases {
         let mut workspace = Workspace::open(|_| {}).await?;
-        workspace.client.plan(request(network, collective, &[]), None, &mut Times::new()).await?;
+        workspace.client.plan(best_so_far(request(network, collective, &[])), None, &mut Times::new()).await?;
         let mut times = Times::new();
-        match workspace.client.plan(request(network, collective, &faults), None, &mut times).await {
+        match workspace.client.plan(best_so_far(request(network, collective, &faults)), None, &mut times).await {
             Ok(_) => {
                 let (first, last) = (times.first.unwrap_or_default(), times.last.unwrap_or_default());
                 sums.first.push(ms(first.0));
                 sums.last.push(ms(last.0));
                 sums.ratios.extend(times.repaired.map(|(_, repaired)| repaired / last.1));
                 let mut times = Times::new();
-                workspace.client.plan(request(network, collective, &faults), None, &mut times).await?;
+                workspace.client.plan(best_so_far(request(network, collective, &faults)), None, &mut times).await?;
                 sums.again.push(ms(times.last.unwrap_or_default().0));
             }
             Err(ClientError::Refused(refusal)) if refusal.reason.as_deref() == Some("TOPOLOGY_DISCONNECTED") => {
@@ -315,10 +319,10 @@ fn pair(singles: &[Fault], number: usize) -> Vec<Fault> {
 async fn large() -> Result<(), Failure> {
     for collective in [Collective::Allgather, Collective::Allreduce] {
         let mut workspace = Workspace::open(|_| {}).await?;
-        workspace.client.plan(request(LARGE, collective, &[]), None, &mut Times::new()).await?;
+        workspace.client.plan(best_so_far(request(LARGE, collective, &[])), None, &mut Times::new()).await?;
         let mut times = Times::new();
         let faults = [link("b0g3", "ib", Some((1, 2)))];
-        workspace.client.plan(request(LARGE, collective, &faults), None, &mut times).await?;
+        workspace.client.plan(best_so_far(request(LARGE, collective, &faults)), None, &mut times).await?;
         let (first, last) = (times.first.unwrap_or_default(), times.last.unwrap_or_default());
         println!(
             "{LARGE} {}, one card at half of its rate: first plan after {:.0} ms ({:.4} of the bound), final after {:.0} ms ({:.6})",
@@ -334,12 +338,12 @@ async fn large() -> Result<(), Failure> {
 }
 
 /// Has a sound network planned for, and leases it to so many jobs; what they ask for.
-async fn leased(workspace: &mut Workspace, network: &str, jobs: usize) -> Result<PlanRequest, Failure> {
-    let sound = PlanRequest { quality: None, ..request(network, Collective::Allgather, &[]) };
-    workspace.client.plan(sound.clone(), None, &mut Times::new()).await?;
+async fn leased(workspace: &mut Workspace, network: &str, jobs: usize) -> Result<PlanSpec, Failure> {
+    let sound = request(network, Collective::Allgather, &[]);
+    workspace.client.plan(sound.clone().into_plan(), None, &mut Times::new()).await?;
     for job in 0..jobs {
-        let (job, requests) = (format!("job-{job}"), vec![sound.clone()]);
-        let asked = AcquireLeaseRequest { job, requests, ..AcquireLeaseRequest::default() };
+        let (job, specs) = (format!("job-{job}"), vec![sound.clone()]);
+        let asked = AcquireLeaseRequest { job, specs, ..AcquireLeaseRequest::default() };
         workspace.client.acquire_lease(asked, None).await?;
     }
     Ok(sound)

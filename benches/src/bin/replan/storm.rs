@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use canopy_client::{Client, ClientError, ReplanEvents};
-use canopy_proto::v1::{FaultPolicy, ListLeasesRequest, PlanRequest, WatchLeasesRequest, replan_event};
+use canopy_proto::v1::{FaultPolicy, ListLeasesRequest, PlanSpec, WatchLeasesRequest, replan_event};
 use canopy_server::Lifetime;
 
 use super::{Failure, Workspace, leased, link, ms, now, quantile, report, resident};
@@ -82,7 +82,7 @@ async fn reported(client: Client, reporter: u64, begun: Instant) -> Result<(Dura
 /// Asks for plans, and hears what becomes of leases.
 async fn asked(
     client: &mut Client,
-    sound: &PlanRequest,
+    sound: &PlanSpec,
     mut events: ReplanEvents,
     begun: Instant,
 ) -> Result<Meanwhile, Failure> {
@@ -90,9 +90,9 @@ async fn asked(
     let Meanwhile { cached, around, told, lost } = &mut meanwhile;
     while now().duration_since(begun) < ASKED_FOR {
         for (policy, times) in [(FaultPolicy::Ignore, &mut *cached), (FaultPolicy::Apply, &mut *around)] {
-            let asked = PlanRequest { fault_policy: policy.into(), ..sound.clone() };
+            let asked = PlanSpec { fault_policy: policy.into(), ..sound.clone() };
             let sent = now();
-            client.plan_metadata(asked, None).await?;
+            client.plan_metadata(asked.into_plan(), None).await?;
             times.push(ms(now().duration_since(sent)));
         }
         while let Ok(Ok(event)) = tokio::time::timeout(Duration::from_millis(5), events.next()).await {

@@ -19,7 +19,7 @@ use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, Fault, FaultEvent, FaultKind, LinkTarget,
-    PlanRequest, ReportFaultsRequest, TopologySource, WatchLeasesRequest, WeighFaultsRequest, fault,
+    PlanSpec, ReportFaultsRequest, TopologySource, WatchLeasesRequest, WeighFaultsRequest, fault,
 };
 use clap::Parser;
 
@@ -88,15 +88,15 @@ fn main() -> Result<(), Failure> {
 }
 
 /// A request of sixteen GPUs; each number is another network.
-fn sixteen(number: u64) -> PlanRequest {
+fn sixteen(number: u64) -> PlanSpec {
     asked(format!("torus:4x4,bw={}GB/s", 10 + number))
 }
 
-fn asked(expression: String) -> PlanRequest {
-    PlanRequest {
+fn asked(expression: String) -> PlanSpec {
+    PlanSpec {
         topology: Some(TopologySource { source: Some(Source::Expression(expression)) }),
         collective: Some(CollectiveSpec { kind: Collective::Allgather.into(), root: None }),
-        ..PlanRequest::default()
+        ..PlanSpec::default()
     }
 }
 
@@ -107,7 +107,7 @@ async fn lookups(program: &std::path::Path, arguments: &Arguments) -> Result<(),
     let (mut by_itself, mut warm) = (alone.connect().await?, first.connect().await?);
     for number in 0..PLANS {
         for client in [&mut by_itself, &mut warm] {
-            client.plan_metadata(sixteen(number), None).await?;
+            client.plan_metadata(sixteen(number).into_plan(), None).await?;
         }
     }
     // By turns, as machines are noisy.
@@ -134,7 +134,7 @@ async fn lookups(program: &std::path::Path, arguments: &Arguments) -> Result<(),
 
 async fn timed_lookup(client: &mut Client, number: u64) -> Result<Duration, Failure> {
     let watch = Stopwatch::start();
-    client.look_up_plan(sixteen(number), None).await?;
+    client.look_up_plan(sixteen(number).into_look_up(), None).await?;
     Ok(watch.elapsed())
 }
 
@@ -165,7 +165,7 @@ async fn searches(program: &std::path::Path, arguments: &Arguments) -> Result<()
             for _ in 0..SEARCHES {
                 network += 1;
                 let (client, request) = (client.clone(), distinct(network));
-                calls.push(async move { client.plan_metadata(request, None).await });
+                calls.push(async move { client.plan_metadata(request.into_plan(), None).await });
             }
             for done in join_all(calls).await {
                 done?;
@@ -196,8 +196,8 @@ async fn what_if(program: &std::path::Path, arguments: &Arguments) -> Result<(),
             seed += 1;
             let collective = Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None });
             let network = asked(format!("random-regular:n=512,d=8,seed={seed}"));
-            let request = Some(PlanRequest { collective, ..network });
-            let asked = WeighFaultsRequest { request, kinds: vec![FaultKind::Gpus.into()], remaining: None };
+            let asked = PlanSpec { collective, ..network }.into_weigh_faults();
+            let asked = WeighFaultsRequest { kinds: vec![FaultKind::Gpus.into()], ..asked };
             let watch = Stopwatch::start();
             let (started, weighed) = client.weigh_faults(asked, Some(Duration::from_secs(600)), |_| {}).await?;
             best = best.min(watch.elapsed().as_secs_f64());
@@ -215,9 +215,9 @@ async fn what_if(program: &std::path::Path, arguments: &Arguments) -> Result<(),
 }
 
 /// A search of some seconds of which no other one here has the seed: all take about as long, on a small network.
-fn distinct(number: u64) -> PlanRequest {
-    PlanRequest {
-        algorithm: "tacos".to_owned(),
+fn distinct(number: u64) -> PlanSpec {
+    PlanSpec {
+        algorithm: Some("tacos".to_owned()),
         seed: number,
         ..asked("random-euler:n=96,switches=48,seed=1".to_owned())
     }
@@ -246,8 +246,8 @@ async fn faults(program: &std::path::Path, arguments: &Arguments) -> Result<(), 
     let (here, there) = (here?, there?);
     let (watcher, reporter) = (here.connect().await?, there.connect().await?);
     let request = asked(NETWORK.to_owned());
-    watcher.plan_metadata(request.clone(), None).await?;
-    let lease = AcquireLeaseRequest { job: "job".to_owned(), requests: vec![request.clone()], ..Default::default() };
+    watcher.plan_metadata(request.clone().into_plan(), None).await?;
+    let lease = AcquireLeaseRequest { job: "job".to_owned(), specs: vec![request.clone()], ..Default::default() };
     let lease = watcher.acquire_lease(lease, None).await?;
     let patience = Duration::from_secs(20);
     let mut events = watcher.watch_leases(WatchLeasesRequest::default(), patience).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use canopy_benches::{Stopwatch, print_table, thousands};
 use canopy_client::{Client, PlanReceiver};
 use canopy_proto::v1::{
-    AcquireLeaseRequest, Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanRequest, PlanResponse,
+    AcquireLeaseRequest, Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanResponse, PlanSpec,
     RenewLeaseRequest,
 };
 
@@ -27,7 +27,7 @@ pub(super) async fn rates(program: &Path, database: &str) -> Result<(), Failure>
     let servers =
         [Server::start(program, Some(database), Role::All)?, Server::start(program, Some(database), Role::All)?];
     let clients = [servers[0].connect().await?, servers[1].connect().await?];
-    clients[0].plan_metadata(sixteen(1), None).await?;
+    clients[0].plan_metadata(sixteen(1).into_plan(), None).await?;
     let [before, _] = servers.each_ref().map(Server::memory_bytes);
     let mut rows = Vec::new();
     let seconds = Some(prost_types::Duration { seconds: 24 * 3600, nanos: 0 });
@@ -35,7 +35,7 @@ pub(super) async fn rates(program: &Path, database: &str) -> Result<(), Failure>
     let leases = shared_out(LEASES, &clients, |client, number| async move {
         let lease = AcquireLeaseRequest {
             job: format!("job-{number}"),
-            requests: vec![sixteen(1)],
+            specs: vec![sixteen(1)],
             ttl: seconds,
             ..AcquireLeaseRequest::default()
         };
@@ -58,7 +58,7 @@ pub(super) async fn rates(program: &Path, database: &str) -> Result<(), Failure>
     let watch = Stopwatch::start();
     let small = shared_out(usize::try_from(SMALL)?, &clients, |client, number| async move {
         let request = asked(format!("random-regular:n=16,d=4,seed={}", number + 1));
-        Ok(client.plan_metadata(request, None).await.map(drop)?)
+        Ok(client.plan_metadata(request.into_plan(), None).await.map(drop)?)
     });
     small.await?;
     rows.push(per_second("small plans searched for and stored", usize::try_from(SMALL)?, watch.elapsed()));
@@ -101,13 +101,13 @@ async fn shared_out<T: Send, F: Future<Output = Result<T, Failure>>>(
 
 /// A plan of many megabytes, streamed to several callers of one server at once.
 async fn large(server: &Server) -> Result<(), Failure> {
-    let request = PlanRequest {
+    let request = PlanSpec {
         outputs: vec![OutputSpec { format: OutputFormat::MscclXml.into(), ..OutputSpec::default() }],
         collective: Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None }),
         ..asked("dgx-a100:boxes=24".to_owned())
     };
     let mut first = Counted::default();
-    server.connect().await?.plan(request.clone(), None, &mut first).await?;
+    server.connect().await?.plan(request.clone().into_plan(), None, &mut first).await?;
     let watch = Stopwatch::start();
     let before = server.processor_seconds();
     let mut streams = Vec::new();
@@ -116,7 +116,7 @@ async fn large(server: &Server) -> Result<(), Failure> {
         streams.push(async move {
             let mut counted = Counted::default();
             for _ in 0..STREAMS.1 {
-                client.plan(request.clone(), None, &mut counted).await?;
+                client.plan(request.clone().into_plan(), None, &mut counted).await?;
             }
             Ok::<_, Failure>(counted.bytes)
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use canopy_benches::{Random, Stopwatch};
 use canopy_client::{Client, ClientError, PlanReceiver};
-use canopy_proto::v1::{Accepted, PlanRequest, PlanResponse, Progress};
+use canopy_proto::v1::{Accepted, PlanResponse, PlanSpec, Progress};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -78,9 +78,9 @@ impl Caller {
     }
 
     /// Asks for a plan and reads it to the last byte of its files.
-    pub(super) async fn stream(&mut self, kind: Kind, request: PlanRequest) -> Result<PlanResponse, String> {
+    pub(super) async fn stream(&mut self, kind: Kind, request: PlanSpec) -> Result<PlanResponse, String> {
         let mut client = self.client.clone();
-        self.call(kind, async { client.plan(request, None, &mut Unkept).await }).await
+        self.call(kind, async { client.plan(request.into_plan(), None, &mut Unkept).await }).await
     }
 
     /// A UUID for a change, from the random numbers.

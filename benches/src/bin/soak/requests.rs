@@ -2,7 +2,7 @@
 
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, Fault, FaultPolicy, LinkTarget, OutputFormat, OutputSpec, PlanRequest, TopologySource,
+    Collective, CollectiveSpec, Fault, FaultPolicy, LinkTarget, OutputFormat, OutputSpec, PlanSpec, TopologySource,
     fault,
 };
 
@@ -22,22 +22,22 @@ pub(super) fn expression(text: &str) -> TopologySource {
 }
 
 /// A request for the plan of a network.
-pub(super) fn request(network: &str, collective: Collective) -> PlanRequest {
-    PlanRequest {
+pub(super) fn request(network: &str, collective: Collective) -> PlanSpec {
+    PlanSpec {
         topology: Some(expression(network)),
         collective: Some(CollectiveSpec { kind: collective.into(), root: None }),
         // Faults have requests of their own.
         fault_policy: FaultPolicy::Ignore.into(),
-        ..PlanRequest::default()
+        ..PlanSpec::default()
     }
 }
 
 /// Plans that are asked for all the time.
-pub(super) fn cached() -> Vec<PlanRequest> {
-    let with_xml = |request: PlanRequest| {
+pub(super) fn cached() -> Vec<PlanSpec> {
+    let with_xml = |request: PlanSpec| {
         let outputs = [OutputFormat::Json, OutputFormat::MscclXml]
             .map(|format| OutputSpec { format: format.into(), ..OutputSpec::default() });
-        PlanRequest { outputs: outputs.to_vec(), ..request }
+        PlanSpec { outputs: outputs.to_vec(), ..request }
     };
     vec![
         request("dgx-a100:boxes=2", Collective::Allgather),
@@ -50,7 +50,7 @@ pub(super) fn cached() -> Vec<PlanRequest> {
 }
 
 /// The new plan of this number, below [`NEW_COUNT`].
-pub(super) fn new(number: usize) -> PlanRequest {
+pub(super) fn new(number: usize) -> PlanSpec {
     const COLLECTIVES: [Collective; 4] =
         [Collective::Allgather, Collective::Allreduce, Collective::ReduceScatter, Collective::AllToAll];
     let collective = COLLECTIVES[number % COLLECTIVES.len()];
@@ -66,9 +66,9 @@ pub(super) fn new(number: usize) -> PlanRequest {
 }
 
 /// A leased plan, around the faults that are known.
-pub(super) fn leased(network: usize) -> PlanRequest {
+pub(super) fn leased(network: usize) -> PlanSpec {
     let collective = if network == 0 { Collective::Allgather } else { Collective::Allreduce };
-    PlanRequest { fault_policy: FaultPolicy::Apply.into(), ..request(LEASED[network], collective) }
+    PlanSpec { fault_policy: FaultPolicy::Apply.into(), ..request(LEASED[network], collective) }
 }
 
 /// Faults of a leased network, by its index.
@@ -91,7 +91,7 @@ mod tests {
     /// Else prefetches that are cancelled would end plans that others always ask for.
     #[test]
     fn new_plans_are_none_of_those_that_are_cached_or_leased() {
-        let wanted = |request: &PlanRequest| (request.topology.clone(), request.collective);
+        let wanted = |request: &PlanSpec| (request.topology.clone(), request.collective);
         let fixed: Vec<_> = cached().iter().chain(&[leased(0), leased(1)]).map(wanted).collect();
         for number in 0..NEW_COUNT {
             assert!(!fixed.contains(&wanted(&new(number))), "{number}");

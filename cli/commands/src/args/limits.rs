@@ -1,6 +1,6 @@
 //! The options that limit what a plan may be.
 
-use canopy_proto::v1::{self, PlanRequest, Ratio};
+use canopy_proto::v1::{self, PlanSpec, Ratio};
 
 use super::{count, count_of_32_bits, part};
 
@@ -56,12 +56,12 @@ enum RootPolicyName {
 
 impl LimitArgs {
     /// The request with these limits.
-    pub(crate) fn on(self, request: PlanRequest) -> PlanRequest {
-        PlanRequest {
-            trees_per_root: self.trees.unwrap_or(0),
-            chunks: self.chunks.unwrap_or(0),
-            max_chunks: self.max_chunks.unwrap_or(0),
-            max_depth: self.max_depth.unwrap_or(0),
+    pub(crate) fn on(self, request: PlanSpec) -> PlanSpec {
+        PlanSpec {
+            trees_per_root: self.trees,
+            chunks: self.chunks,
+            max_chunks: self.max_chunks,
+            max_depth: self.max_depth,
             tolerance: self.tolerance,
             seed: self.seed.unwrap_or(0),
             form: match self.form {

@@ -11,7 +11,8 @@ use canopy_faults::Loss;
 use canopy_plan::Format;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    self, GetPlanSummaryRequest, ListLeasesRequest, OnMiss, PlanRequest, PlanResponse, Punctured, TopologySource,
+    self, GetPlanSummaryRequest, ListLeasesRequest, OnMiss, PlanRequest, PlanResponse, PlanSpec, Punctured,
+    TopologySource,
 };
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
@@ -166,34 +167,32 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     if format != Format::Json {
         outputs.push(v1::OutputSpec {
             format: format_on_the_wire(format).into(),
-            profile,
+            profile: Some(profile),
             ..v1::OutputSpec::default()
         });
     }
-    let sound = PlanRequest {
-        algorithm: args.algorithm.name().to_owned(),
+    let sound = PlanSpec {
+        algorithm: Some(args.algorithm.name().to_owned()),
         // Nothing counts but what is named here.
         fault_policy: v1::FaultPolicy::Ignore.into(),
         ..request::plan(base.clone(), request::collective_spec(kind, args.collective.root), outputs)
     };
     let faults = args.fault.iter().map(loss_on_the_wire).collect();
     let punctured = Punctured { base: Some(Box::new(base)), faults };
-    let left = PlanRequest {
+    let left = PlanSpec {
         topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),
-        quality: Some(v1::QualityPolicy { on_miss: OnMiss::BestSoFar.into(), ..v1::QualityPolicy::default() }),
         ..sound.clone()
     };
-    let ring = PlanRequest {
-        algorithm: Algorithm::Ring.name().to_owned(),
+    let ring = PlanSpec {
+        algorithm: Some(Algorithm::Ring.name().to_owned()),
         outputs: vec![request::json_output()],
-        quality: None,
         ..left.clone()
     };
     let answer = ask(&args.server, None, async |connection, _| {
-        let (_, old) = receive(connection, &sound, None, None).await?;
-        let (plans, new) = receive(connection, &left, args.deadline, Some(clock::now())).await?;
+        let (_, old) = receive(connection, sound.clone().into_plan(), None, None).await?;
+        let (plans, new) = receive(connection, best_so_far(&left), args.deadline, Some(clock::now())).await?;
         // Where there is none, there is nothing to compare with.
-        let ring = receive(connection, &ring, None, None).await.ok().map(|(_, ring)| ring);
+        let ring = receive(connection, ring.clone().into_plan(), None, None).await.ok().map(|(_, ring)| ring);
         Ok((plans, old, new, ring))
     });
     let (plans, old, new, ring) = answer.await?;
@@ -212,6 +211,11 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
         return print_json("resynth", &Resynthesised { faults, survivors, collective, plans, restart });
     }
     Ok(())
+}
+
+/// The request for the best plan that comes in time.
+fn best_so_far(spec: &PlanSpec) -> PlanRequest {
+    PlanRequest { on_miss: OnMiss::BestSoFar.into(), ..spec.clone().into_plan() }
 }
 
 /// The network that the lease of a job is on, and the collective of its first plan.
@@ -246,12 +250,12 @@ struct Received {
 /// Asks for a plan, and names those that come where a moment is given to count from.
 async fn receive(
     connection: &Connection,
-    request: &PlanRequest,
+    request: PlanRequest,
     deadline: Option<Duration>,
     named_from: Option<Instant>,
 ) -> Result<(Vec<Came>, Received), ClientError> {
     let mut follower = Follower { named_from, plans: Vec::new(), received: Received::default() };
-    connection.shared().clone().plan(request.clone(), deadline, &mut follower).await?;
+    connection.shared().clone().plan(request, deadline, &mut follower).await?;
     Ok((follower.plans, follower.received))
 }
 

@@ -75,20 +75,20 @@ def plan(
     deadline_s: float = 30.0,
     server: str | None = None,
     environment: Mapping[str, str] = os.environ,
-    request: v1.PlanRequest | None = None,
+    spec: v1.PlanSpec | None = None,
 ) -> Planned:
     """A plan for `collective`, such as `allgather`, on a network.
 
-    `topology` is a generator expression, the name of a file, or `topologies/…`. `request` states what the other
+    `topology` is a generator expression, the name of a file, or `topologies/…`. `spec` states what the other
     arguments do not. With `output`, the file is written there, and has its name only once it is complete. `deadline_s`
     is the time to the plan. `server`, `CANOPY_SERVER` of the environment or 127.0.0.1:7423 is asked.
 
     Errors: `Unreachable` names the server that does not answer; `grpc.RpcError` for refusals (`canopy.errors.refusal` reads them);
     `StreamError` if bytes are damaged; `ValueError` for an unknown collective or format; `OSError` for files.
     """
-    asked = v1.PlanRequest()
-    if request is not None:
-        asked.CopyFrom(request)
+    asked = v1.PlanSpec()
+    if spec is not None:
+        asked.CopyFrom(spec)
     asked.topology.CopyFrom(topology_source(topology) if isinstance(topology, str) else topology)
     asked.collective.kind = _known(COLLECTIVES, collective, "collective")
     if root is not None:
@@ -101,7 +101,7 @@ def plan(
         raise ValueError(f"`output` is one file, and {len(asked.outputs)} are asked for")
     options = [("grpc.service_config", json.dumps(_RETRY))]
     with connect(server or default_server(environment), options=options, environment=environment) as channel:
-        events = planner_pb2_grpc.PlannerStub(channel).StreamPlan(asked, timeout=deadline_s)
+        events = planner_pb2_grpc.PlannerStub(channel).StreamPlan(v1.PlanRequest(spec=asked), timeout=deadline_s)
         if output is not None:
             return Planned(_written(events, Path(output)), ())
         files: dict[int, io.BytesIO] = {}

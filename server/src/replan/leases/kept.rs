@@ -43,7 +43,7 @@ pub(crate) struct LeaseTerms {
 /// A plan that is held.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Item {
-    /// What was asked for, a `canopy.v1.PlanRequest`; the topology by its id or expression.
+    /// What was asked for, a `canopy.v1.PlanSpec`; the topology by its id or expression.
     #[prost(bytes = "bytes", tag = "1")]
     pub(crate) request: Bytes,
     /// Key of the plan for the sound network.

@@ -8,8 +8,8 @@ mod weigh;
 use canopy_design::finder::{Links, Query};
 use canopy_proto::v1::analysis_server::Analysis;
 use canopy_proto::v1::{
-    ComputeBoundResponse, FindNetworksRequest, FindNetworksResponse, FindPathsRequest, FindPathsResponse,
-    OrderMachinesRequest, OrderMachinesResponse, PlanRequest, WeighFaultsEvent, WeighFaultsRequest,
+    ComputeBoundRequest, ComputeBoundResponse, FindNetworksRequest, FindNetworksResponse, FindPathsRequest,
+    FindPathsResponse, OrderMachinesRequest, OrderMachinesResponse, WeighFaultsEvent, WeighFaultsRequest,
 };
 use tonic::{Request, Response, Status};
 
@@ -38,7 +38,10 @@ impl AnalysisService {
 
 #[tonic::async_trait]
 impl Analysis for AnalysisService {
-    async fn compute_bound(&self, request: Request<PlanRequest>) -> Result<Response<ComputeBoundResponse>, Status> {
+    async fn compute_bound(
+        &self,
+        request: Request<ComputeBoundRequest>,
+    ) -> Result<Response<ComputeBoundResponse>, Status> {
         bound::compute_bound(&self.admission, request).await.map(Response::new)
     }
 

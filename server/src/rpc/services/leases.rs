@@ -13,12 +13,12 @@ use canopy_proto::v1;
 use canopy_proto::v1::leases_server::Leases;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, GetLeaseRequest, Lease as WireLease, ListLeasesRequest, ListLeasesResponse, PlanRequest,
+    AcquireLeaseRequest, GetLeaseRequest, Lease as WireLease, ListLeasesRequest, ListLeasesResponse, PlanSpec,
     ReleaseLeaseRequest, ReleaseLeaseResponse, RenewLeaseRequest, ReplanEvent, TopologySource, WatchLeasesRequest,
 };
 use canopy_synth::Never;
 use canopy_topology::{TopologyLimits, is_invisible};
-use canopy_wire::{Priority, RequestError};
+use canopy_wire::Priority;
 use prost::Message as _;
 use tokio::runtime::Handle;
 use tonic::metadata::MetadataMap;
@@ -35,6 +35,7 @@ use crate::replan::{
     Audience, Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of,
 };
 use crate::rpc::EventStream;
+use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::fields::{Field, Kind, unix_ms};
@@ -47,7 +48,7 @@ use crate::store::topologies::id_of;
 use crate::tenant::{IsolatedTenant, Viewer};
 
 /// Most plans of one lease.
-const REQUESTS_MAX: usize = 64;
+const SPECS_MAX: usize = 64;
 /// Longest name of a job in bytes.
 const JOB_BYTES_MAX: usize = 128;
 /// How long a lease may last without being renewed, and how long it does where nothing is said.
@@ -134,42 +135,36 @@ impl LeasesService {
         // Asked again as the lease is kept: this spares the work of one that is over the quota.
         may(self.replanner.leases().owned_by(viewer.name())).map_err(PlanFailure::from)?;
         let (ttl_ms, priority) = checked(&request)?;
-        let AcquireLeaseRequest { job, requests, .. } = request;
+        let AcquireLeaseRequest { job, specs, .. } = request;
         let mut network: Option<(PlanKey, Arc<Base>)> = None;
-        let (mut items, mut valid) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
+        let (mut items, mut valid) = (Vec::with_capacity(specs.len()), Vec::with_capacity(specs.len()));
         let mut tenant = String::new();
-        for (position, mut request) in requests.into_iter().enumerate() {
-            request.topology = resolve_parts(&self.networks, request.topology.take(), &self.limits, &|| false)?;
-            let (key, base) = read_base(self.replanner.bases(), request.topology.clone(), &self.limits)?;
+        for (position, mut spec) in specs.into_iter().enumerate() {
+            call::has_fields_in(format!("specs[{position}]"));
+            spec.topology = resolve_parts(&self.networks, spec.topology.take(), &self.limits, &|| false)?;
+            let (key, base) = read_base(self.replanner.bases(), spec.topology.clone(), &self.limits)?;
             if network.get_or_insert_with(|| (key, Arc::clone(&base))).0 != key {
-                let field = format!("requests[{position}].topology");
+                let field = format!("specs[{position}].topology");
                 return Err(bad(&field, "a lease covers one topology; acquire one lease per topology".to_owned()));
             }
-            request.topology = Some(kept_source(request.topology.take(), &key));
-            if request.fault_policy == i32::from(v1::FaultPolicy::Ignore) {
-                let field = format!("requests[{position}].fault_policy");
+            spec.topology = Some(kept_source(spec.topology.take(), &key));
+            if spec.fault_policy == i32::from(v1::FaultPolicy::Ignore) {
+                let field = format!("specs[{position}].fault_policy");
                 let problem = "leases are planned around faults; leave out `fault_policy`, or acquire no lease";
                 return Err(bad(&field, problem.to_owned()));
             }
-            // What does not change the plan is not kept.
-            request.quality = None;
-            (request.priority, request.detached, request.request_id) = (0, false, String::new());
-            let source = resolve_id(&self.networks, request.topology.clone())?;
-            let asked = PlanRequest { topology: source, ..request.clone() };
-            let within = |error: RequestError| {
-                let (field, error) = (format!("requests[{position}].{}", error.field()), Box::new(error));
-                PlanFailure::Request(RequestError::InBundle { field, error })
-            };
-            let Decoded { mut order, .. } = decode(asked, Method::Plan).map_err(within)?;
+            let source = resolve_id(&self.networks, spec.topology.clone())?;
+            let asked = Asked::from(PlanSpec { topology: source, ..spec.clone() });
+            let Decoded { mut order, .. } = decode(asked, Method::Plan).map_err(PlanFailure::Request)?;
             order.tenant = viewer.owner(&self.isolated);
             tenant = order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default();
             let network =
-                Network::new(key, base, canopy_wire::placed(&request).map(Placed::new).as_ref(), Audience::of_call());
-            let (item, first) = self.item(runtime, request, &order, &network)?;
+                Network::new(key, base, canopy_wire::placed(&spec).map(Placed::new).as_ref(), Audience::of_call());
+            let (item, first) = self.item(runtime, spec, &order, &network)?;
             items.push(item);
             valid.push(first);
         }
-        let Some((key, _)) = network else { return Err(bad("requests", "send at least one".to_owned())) };
+        let Some((key, _)) = network else { return Err(bad("specs", "send at least one".to_owned())) };
         let state = LeaseState {
             expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms),
             ttl_ms,
@@ -195,7 +190,7 @@ impl LeasesService {
     fn item(
         &self,
         runtime: &Handle,
-        request: PlanRequest,
+        spec: PlanSpec,
         order: &Order,
         network: &Network,
     ) -> Result<(Item, ValidPlan), CallFailure> {
@@ -217,7 +212,7 @@ impl LeasesService {
             false => return Err(CallFailure::Plan(PlanFailure::NotCached)),
         };
         let original = prepared.key.as_bytes().to_vec().into();
-        Ok((Item { request: request.encode_to_vec().into(), original, links, ranks }, valid))
+        Ok((Item { request: spec.encode_to_vec().into(), original, links, ranks }, valid))
     }
 
     fn describe(&self, lease: &Lease) -> WireLease {
@@ -385,13 +380,13 @@ fn own_of_job(
 
 /// How long a lease that is asked for lasts, and how urgent it is.
 fn checked(request: &AcquireLeaseRequest) -> Result<(u64, v1::Priority), CallFailure> {
-    let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
+    let AcquireLeaseRequest { job, specs, ttl, priority, .. } = request;
     let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(is_invisible);
     if !is_plain {
         return Err(bad("job", format!("use 1 to {JOB_BYTES_MAX} bytes without characters that are not shown")));
     }
-    if requests.is_empty() || requests.len() > REQUESTS_MAX {
-        return Err(bad("requests", format!("found {} requests; send 1 to {REQUESTS_MAX}", requests.len())));
+    if specs.is_empty() || specs.len() > SPECS_MAX {
+        return Err(bad("specs", format!("found {} specs; send 1 to {SPECS_MAX}", specs.len())));
     }
     let ttl_ms = millis(ttl_of(*ttl)?.unwrap_or(TTL_DEFAULT));
     match v1::Priority::try_from(*priority) {

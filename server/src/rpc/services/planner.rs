@@ -8,15 +8,17 @@ mod session;
 
 use canopy_proto::v1::planner_server::Planner;
 use canopy_proto::v1::{
-    Operation, PlanBundleRequest, PlanBundleResponse, PlanEvent, PlanGroupsEvent, PlanGroupsRequest, PlanMovingEvent,
-    PlanMovingRequest, PlanRequest, PlanResponse,
+    LookUpPlanRequest, Operation, PlanBundleRequest, PlanBundleResponse, PlanEvent, PlanGroupsEvent, PlanGroupsRequest,
+    PlanMovingEvent, PlanMovingRequest, PlanRequest, PlanResponse, PrefetchPlanRequest,
 };
 use tokio::sync::mpsc;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use self::lasting::Lasting;
+use crate::call;
 use crate::drain::DrainHandle;
 use crate::rpc::shared::admission::Admission;
+use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::call_pool::{CallPool, Repeated};
 use crate::rpc::shared::deadline::DeadlinePolicy;
 use crate::rpc::shared::decode::Method;
@@ -27,6 +29,7 @@ use crate::rpc::shared::parts::{self};
 use crate::rpc::shared::resolve::Resolver;
 use crate::rpc::shared::status::call_status;
 use crate::store::StoreError;
+use crate::store::receipts::read_id;
 use crate::tasks;
 
 /// The service.
@@ -68,18 +71,36 @@ impl PlannerService {
     }
 }
 
+/// A request whose fields are those of its `spec`, but for its terms.
+fn of_spec<Q: Into<Asked>>(request: Request<Q>) -> Request<Asked> {
+    call::has_fields_in("spec");
+    request.map(Into::into)
+}
+
+/// Notes the id of a request for the logs.
+fn note_id(request: &Request<PlanRequest>) -> Result<(), Status> {
+    let id = &request.get_ref().request_id;
+    if !id.is_empty() {
+        read_id(id).map_err(|error| call_status(&error.into()))?;
+        call::has_request_id(id);
+    }
+    Ok(())
+}
+
 #[tonic::async_trait]
 impl Planner for PlannerService {
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
-        let answer = self.admission.answer(request, Method::Plan).await?;
+        note_id(&request)?;
+        let answer = self.admission.answer(of_spec(request), Method::Plan).await?;
         Ok(parts::one(PlanResponse::default(), answer.parts(INLINE_BYTES_MAX)))
     }
 
     type StreamPlanStream = EventStream<PlanEvent>;
 
     async fn stream_plan(&self, request: Request<PlanRequest>) -> Result<Response<Self::StreamPlanStream>, Status> {
+        note_id(&request)?;
         let (headers, detached) = (request.metadata().clone(), request.get_ref().detached);
-        let call = self.admission.admit(request, Method::StreamPlan).await?;
+        let call = self.admission.admit(of_spec(request), Method::StreamPlan).await?;
         if detached {
             self.admission.write_down(&headers, &call).await?;
         }
@@ -88,20 +109,20 @@ impl Planner for PlannerService {
         Ok(parts::respond(EventStream::empty(), EventStream::new(receiver, task)))
     }
 
-    async fn look_up_plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
-        let answer = self.admission.answer(request, Method::LookUpPlan).await;
+    async fn look_up_plan(&self, request: Request<LookUpPlanRequest>) -> Result<Response<PlanResponse>, Status> {
+        let answer = self.admission.answer(of_spec(request), Method::LookUpPlan).await;
         let answer = answer.map_err(|status| self.certain(status))?;
         Ok(parts::one(PlanResponse::default(), answer.parts(0)))
     }
 
-    async fn prefetch_plan(&self, request: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+    async fn prefetch_plan(&self, request: Request<PrefetchPlanRequest>) -> Result<Response<Operation>, Status> {
         let (headers, wanted) = (request.metadata().clone(), request.get_ref());
         let call = (&headers, &*wanted.request_id, wanted);
         let open = match self.pool().repeated(Method::PrefetchPlan.name(), call).await? {
             Repeated::Answered(operation) => return Ok(Response::new(operation)),
             Repeated::Open(open) => open,
         };
-        let operation = self.admission.leave(request).await?;
+        let operation = self.admission.leave(of_spec(request)).await?;
         self.pool().keep(&headers, open, &operation).await;
         Ok(Response::new(operation))
     }

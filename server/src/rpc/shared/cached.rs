@@ -38,7 +38,7 @@ pub(in crate::rpc) fn choose(stored: &StoredPlan, request: &FetchPlanFileRequest
     let instances = request.instances;
     let is_wanted = |file: &Artifact| {
         let found = if file.format() == OutputFormat::MscclXml { instances_of(file) } else { 0 };
-        let is_instanced = instances == 0 || found == instances;
+        let is_instanced = instances.is_none_or(|instances| found == instances);
         file.format == i32::from(format) && file.profile == profile && is_instanced
     };
     let found = (0_u32..).zip(&stored.plan.artifacts).find(|(_, file)| is_wanted(file));
@@ -50,7 +50,7 @@ pub(in crate::rpc) fn choose(stored: &StoredPlan, request: &FetchPlanFileRequest
             plan: stored.plan.name.clone(),
             format: format.as_str_name(),
             profile,
-            instances,
+            instances: instances.unwrap_or(0),
         });
     };
     let artifact = match request.ranks.is_empty() {
@@ -110,7 +110,7 @@ fn of_one_rank(
 
 /// Instances of the plan in an MSCCL file; those of before there were instances have one.
 fn instances_of(file: &Artifact) -> u32 {
-    file.instances.max(1)
+    file.instances.unwrap_or(1)
 }
 
 /// What some ranks need of a file. The same ranks get the same bytes, so a transfer of them can go on. O(file).
@@ -137,10 +137,7 @@ fn wanted(request: &FetchPlanFileRequest) -> Result<(OutputFormat, String), Call
         let error = RequestError::UnknownValue { field, number, known: &OUTPUT_FORMATS };
         return Err(CallFailure::Plan(PlanFailure::Request(error)));
     };
-    let profile = match request.profile.as_str() {
-        "" => format.usual().profile.to_owned(),
-        stated => shown(stated),
-    };
+    let profile = request.profile.as_deref().map_or_else(|| format.usual().profile.to_owned(), shown);
     Ok((format_on_the_wire(format), profile))
 }
 

@@ -8,6 +8,7 @@ use canopy_wire::{Priority, RequestError};
 
 use crate::jobs::job::{Goal, Terms, Worker};
 use crate::jobs::stand_in::OnMiss;
+use crate::rpc::shared::asked::Asked;
 
 const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 
@@ -63,74 +64,45 @@ impl Method {
 }
 
 /// Reads a request.
-pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded, RequestError> {
-    let terms = terms(&request, method)?;
+pub(crate) fn decode(asked: Asked, method: Method) -> Result<Decoded, RequestError> {
+    let terms = terms(&asked, method)?;
     // What it makes of known faults is done by now, but for leases.
-    wire::fault_policy(request.fault_policy)?;
-    if !request.request_id.is_empty() && method != Method::PrefetchPlan {
-        return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
+    wire::fault_policy(asked.spec.fault_policy)?;
+    let quality = quality(&asked)?;
+    if asked.spec.joint.is_some() && quality.on_miss != OnMiss::Fail {
+        return Err(RequestError::NotApplicable { field: "on_miss", method: "a joint plan" });
     }
-    let stated = request.quality;
-    let order = wire::plan_request(request)?;
-    Ok(Decoded { order, quality: quality(stated, method)?, terms })
+    Ok(Decoded { order: wire::plan_request(asked.spec)?, quality, terms })
 }
 
-fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestError> {
-    let stated = Priority::stated(request.priority)?;
-    let worker = Worker::Planner;
-    match method {
-        Method::Plan | Method::StreamPlan => {
-            Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: request.detached, worker })
-        }
-        Method::WeighFaults if request.detached => {
-            Err(RequestError::NotApplicable { field: "detached", method: method.name() })
-        }
-        Method::WeighFaults => Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: false, worker }),
-        Method::PrefetchPlan => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true, worker }),
-        Method::LookUpPlan | Method::ComputeBound => {
-            let refused = |field| Err(RequestError::NotApplicable { field, method: method.name() });
-            match (stated, request.detached) {
-                (Some(_), _) => refused("priority"),
-                (None, true) => refused("detached"),
-                // Quick, and somebody waits.
-                (None, false) => Ok(Terms { priority: Priority::Repair, detached: false, worker }),
-            }
-        }
-    }
-}
-
-fn quality(policy: Option<v1::QualityPolicy>, method: Method) -> Result<Quality, RequestError> {
-    let Some(policy) = policy else {
-        return Ok(Quality::default());
+fn terms(asked: &Asked, method: Method) -> Result<Terms, RequestError> {
+    let usual = match method {
+        Method::Plan | Method::StreamPlan | Method::WeighFaults => Priority::Interactive,
+        Method::PrefetchPlan => Priority::Prefetch,
+        // Quick, and somebody waits.
+        Method::LookUpPlan | Method::ComputeBound => Priority::Repair,
     };
-    let on_miss = match v1::OnMiss::try_from(policy.on_miss) {
+    let priority = Priority::stated(asked.priority)?.unwrap_or(usual);
+    let detached = asked.detached || method == Method::PrefetchPlan;
+    Ok(Terms { priority, detached, worker: Worker::Planner })
+}
+
+fn quality(asked: &Asked) -> Result<Quality, RequestError> {
+    let on_miss = match v1::OnMiss::try_from(asked.on_miss) {
         Ok(v1::OnMiss::Unspecified | v1::OnMiss::Fail) => OnMiss::Fail,
         Ok(v1::OnMiss::Fallback) => OnMiss::Fallback,
         Ok(v1::OnMiss::BestSoFar) => OnMiss::BestSoFar,
         Err(_) => {
-            let (field, number) = ("quality.on_miss".to_owned(), policy.on_miss);
+            let (field, number) = ("on_miss".to_owned(), asked.on_miss);
             return Err(RequestError::UnknownValue { field, number, known: ON_MISS });
         }
     };
-    if on_miss != OnMiss::Fail
-        && matches!(method, Method::LookUpPlan | Method::PrefetchPlan | Method::ComputeBound | Method::WeighFaults)
-    {
-        return Err(RequestError::NotApplicable { field: "quality.on_miss", method: method.name() });
-    }
-    let Some(v1::Ratio { numerator, denominator }) = policy.minimum_optimality else {
-        // A policy that says nothing is a mistake of the caller.
-        let remedy = "set `minimum_optimality` or `on_miss`, or leave out the policy";
-        let field = "quality.minimum_optimality";
-        let says_something = v1::OnMiss::try_from(policy.on_miss) != Ok(v1::OnMiss::Unspecified);
-        let quality = Quality { minimum_optimality: None, on_miss };
-        return says_something.then_some(quality).ok_or(RequestError::Missing { field, remedy });
-    };
-    let error = RequestError::Optimality { numerator, denominator };
-    if numerator > denominator {
-        return Err(error);
-    }
-    let minimum = format!("{numerator}/{denominator}").parse().map_err(|_| error)?;
-    Ok(Quality { minimum_optimality: Some(minimum), on_miss })
+    let minimum_optimality = asked.minimum_optimality.map(|v1::Ratio { numerator, denominator }| {
+        let error = RequestError::Optimality { numerator, denominator };
+        let minimum = (numerator <= denominator).then(|| format!("{numerator}/{denominator}").parse().ok());
+        minimum.flatten().ok_or(error)
+    });
+    Ok(Quality { minimum_optimality: minimum_optimality.transpose()?, on_miss })
 }
 
 #[cfg(test)]

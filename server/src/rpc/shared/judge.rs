@@ -44,8 +44,8 @@ fn stated<'a>(
 ) -> Stated<'a> {
     Stated {
         profile: &artifact.profile,
-        instances: artifact.instances,
-        layers: artifact.layers,
+        instances: artifact.instances.unwrap_or(0),
+        layers: artifact.layers.unwrap_or(0),
         collective: plan.collective.as_ref().map(|spec| (collective_of_wire(spec.kind), spec.root)),
         ranks: plan.topology.as_ref().map(|topology| topology.ranks),
         rank_map,
@@ -125,14 +125,14 @@ mod tests {
         unknown.artifacts[0].format = 99;
         refused(&unknown, "a format that this version does not know");
         let mut json = plan();
-        json.artifacts[0].instances = 1;
+        json.artifacts[0].instances = Some(1);
         refused(&json, "json file has instances");
         let mut msccl = plan();
-        assert_eq!(msccl.artifacts[1].instances, 1);
-        msccl.artifacts[1].instances = 3;
+        assert_eq!(msccl.artifacts[1].instances, Some(1));
+        msccl.artifacts[1].instances = Some(3);
         refused(&msccl, "cannot have the 3 instances");
         // As files of before there were instances say.
-        msccl.artifacts[1].instances = 0;
+        msccl.artifacts[1].instances = Some(0);
         assert_eq!(judge_plan(&msccl, &TopologyLimits::STANDARD), Ok(()));
     }
 

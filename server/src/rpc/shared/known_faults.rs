@@ -6,7 +6,7 @@ use std::sync::Arc;
 use canopy_faults::{Directory, Loss};
 use canopy_planner::seen_by;
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
+use canopy_proto::v1::{FaultPolicy, PlanSpec, Punctured, TopologySource, Warning};
 use canopy_topology::{Rank, TopologyLimits, Transit, participants};
 use canopy_wire as wire;
 use tonic::{Code, Status};
@@ -61,7 +61,7 @@ impl AppliedFaults {
 /// its topology is left for others to refuse.
 pub(in crate::rpc) fn apply(
     replanner: &Replanner,
-    request: &mut PlanRequest,
+    request: &mut PlanSpec,
     limits: &TopologyLimits,
 ) -> Result<AppliedFaults, CallFailure> {
     let policy = wire::fault_policy(request.fault_policy).map_err(PlanFailure::Request)?;
@@ -70,7 +70,7 @@ pub(in crate::rpc) fn apply(
     }
     let losses = known(replanner, request, limits)?;
     if !losses.is_empty() {
-        if !request.joint_collectives.is_empty() {
+        if request.joint.is_some() {
             return Err(CallFailure::JointFaults { faults: wire::in_words(&losses) });
         }
         request.topology = Some(punctured(request.topology.take(), &losses));
@@ -80,7 +80,7 @@ pub(in crate::rpc) fn apply(
 
 /// What counts as broken or slow of the network of a request, as far as its ranks see it. Nothing if its topology cannot
 /// be read.
-fn known(replanner: &Replanner, request: &PlanRequest, limits: &TopologyLimits) -> Result<Vec<Loss>, CallFailure> {
+fn known(replanner: &Replanner, request: &PlanSpec, limits: &TopologyLimits) -> Result<Vec<Loss>, CallFailure> {
     if !replanner.fault_logs().any_counts() {
         return Ok(Vec::new());
     }
@@ -106,7 +106,7 @@ fn known(replanner: &Replanner, request: &PlanRequest, limits: &TopologyLimits) 
 }
 
 /// The losses of what the ranks of a request see of its network.
-fn seen(base: &Base, request: &PlanRequest, losses: &[Loss]) -> Vec<Loss> {
+fn seen(base: &Base, request: &PlanSpec, losses: &[Loss]) -> Vec<Loss> {
     let all = || losses.to_vec();
     let is_forwarded = request.transit == i32::from(canopy_proto::v1::GroupTransit::Forward);
     if losses.is_empty() || is_forwarded || (request.ranks.is_empty() && request.placement.is_none()) {

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     fn placement(slots: &[(&str, u32)]) -> Placement {
-        let slot = |&(node, device): &(&str, u32)| RankSlot { node: node.to_owned(), device, count: 0 };
+        let slot = |&(node, device): &(&str, u32)| RankSlot { node: node.to_owned(), device, count: None };
         Placement { slots: slots.iter().map(slot).collect() }
     }
 

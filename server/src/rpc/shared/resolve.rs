@@ -2,7 +2,7 @@
 //! clusters, and known faults are put into them. From here on a request says all it means, whatever becomes of these.
 
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{FaultPolicy, PlanRequest, Priority};
+use canopy_proto::v1::{FaultPolicy, PlanSpec, Priority};
 use canopy_topology::TopologyLimits;
 use prost::Message as _;
 use tonic::{Request, Status};
@@ -10,6 +10,7 @@ use tonic::{Request, Status};
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::replan::{Audience, Network, Replanner};
+use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::call_pool::{self, CallPool};
 use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::known_faults::{self, AppliedFaults};
@@ -29,7 +30,7 @@ pub(crate) struct Resolver {
 
 /// A request that says all it means.
 pub(in crate::rpc) struct Resolved {
-    pub(in crate::rpc) request: Request<PlanRequest>,
+    pub(in crate::rpc) request: Request<Asked>,
     /// Known faults that it was made to name.
     pub(in crate::rpc) applied: AppliedFaults,
 }
@@ -39,22 +40,22 @@ impl Resolver {
     pub(in crate::rpc) async fn resolve(
         &self,
         pool: &CallPool,
-        mut request: Request<PlanRequest>,
+        mut request: Request<Asked>,
         method: Method,
     ) -> Result<Resolved, Status> {
-        self.networks.complete(&mut request.get_mut().topology);
+        self.networks.complete(&mut request.get_mut().spec.topology);
         if let Some(matter) = matter(request.get_ref(), method == Method::LookUpPlan) {
             pool.learn(matter).await;
         }
         let arrived = clock::now();
-        let completed = match self.is_at_hand(request.get_ref()) {
-            true => self.complete(request.get_mut(), &|| false).map(|applied| Resolved { request, applied }),
+        let completed = match self.is_at_hand(&request.get_ref().spec) {
+            true => self.complete(&mut request.get_mut().spec, &|| false).map(|applied| Resolved { request, applied }),
             false => {
                 let (headers, extensions, mut request) = request.into_parts();
                 let (resolver, caller) = (self.clone(), Presence::default());
                 let gone = caller.ended();
                 let completed = pool.work(&headers, move |_| {
-                    let applied = resolver.complete(&mut request, &gone)?;
+                    let applied = resolver.complete(&mut request.spec, &gone)?;
                     Ok((request, applied))
                 });
                 let of_call = |request| Request::from_parts(headers.clone(), extensions, request);
@@ -68,14 +69,14 @@ impl Resolver {
     }
 
     /// Whether completing a request takes neither the disk nor time.
-    fn is_at_hand(&self, request: &PlanRequest) -> bool {
+    fn is_at_hand(&self, request: &PlanSpec) -> bool {
         !is_stored(request) && are_at_hand(&self.replanner, request)
     }
 
     /// Completes a request.
     pub(in crate::rpc) fn complete(
         &self,
-        request: &mut PlanRequest,
+        request: &mut PlanSpec,
         gone: Gone<'_>,
     ) -> Result<AppliedFaults, CallFailure> {
         request.topology = resolve_parts(&self.networks, request.topology.take(), &self.limits, gone)?;
@@ -86,24 +87,24 @@ impl Resolver {
 }
 
 /// Whether a request names what is in the store, or faults.
-fn is_stored(request: &PlanRequest) -> bool {
+fn is_stored(request: &PlanSpec) -> bool {
     let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
     matches!(source, Some(Source::Name(_) | Source::Cluster(_) | Source::Punctured(_)))
 }
 
 /// The matter to learn from other servers before a request is looked at here; `None` if nothing matters, or it is
 /// learned where its network is read from the store.
-fn matter(request: &PlanRequest, is_lookup: bool) -> Option<Matter> {
-    if is_stored(request) {
+fn matter(Asked { spec, priority, .. }: &Asked, is_lookup: bool) -> Option<Matter> {
+    if is_stored(spec) {
         return None;
     }
-    if request.priority == i32::from(Priority::Repair) {
+    if *priority == i32::from(Priority::Repair) {
         return Some(Matter::Leases);
     }
     if is_lookup {
         return Some(Matter::Plans);
     }
-    (request.fault_policy != i32::from(FaultPolicy::Ignore)).then_some(Matter::Faults)
+    (spec.fault_policy != i32::from(FaultPolicy::Ignore)).then_some(Matter::Faults)
 }
 
 /// Longest text of a network, in bytes, whose faults are found without leaving the thread of the call.
@@ -111,7 +112,7 @@ const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// Whether [`known_faults::apply`] takes neither the disk nor time: no faults count, or the network was read before, all
 /// of its ranks take part, and no faults of a machine or a cluster have to be looked at.
-fn are_at_hand(replanner: &Replanner, request: &PlanRequest) -> bool {
+fn are_at_hand(replanner: &Replanner, request: &PlanSpec) -> bool {
     if request.fault_policy == i32::from(FaultPolicy::Ignore) || !replanner.fault_logs().any_counts() {
         return true;
     }

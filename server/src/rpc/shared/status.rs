@@ -13,6 +13,7 @@ use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::access::Stranger;
+use crate::call;
 use crate::failure::{CallFailure, KeptRefusal, PlanFailure, call_refusal, refusal};
 
 /// When to try again to make a change that could not be written down.
@@ -130,7 +131,7 @@ fn status(refusal: Refusal, words: &str) -> Status {
     match refusal.detail {
         Detail::None => {}
         Detail::Field(field) => {
-            details.add_bad_request_violation(field, message.clone());
+            details.add_bad_request_violation(call::path_of(field), message.clone());
         }
         Detail::Precondition(subject) => {
             details.add_precondition_failure_violation(refusal.reason, subject, message.clone());

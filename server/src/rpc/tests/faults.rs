@@ -32,7 +32,7 @@ fn a_plan_for_what_is_left_is_that_of_the_network_without_it() {
     // Devices keep the numbers that they have in their machines.
     let slots = plan.rank_map.unwrap().slots;
     let slots: Vec<_> = slots.iter().map(|slot| (slot.node.as_str(), slot.device, slot.count)).collect();
-    assert_eq!(slots, [("b0", 0, 3), ("b0", 4, 4), ("b1", 0, 8)]);
+    assert_eq!(slots, [("b0", 0, Some(3)), ("b0", 4, Some(4)), ("b1", 0, Some(8))]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn flows_have_files_that_hold() {
         let text = String::from_utf8(file.content.as_ref().unwrap().to_vec()).unwrap();
         let program = parse(&text).unwrap();
         assert!(prove(&program).is_ok());
-        assert_eq!((program.layer_count, program.bytes_min), (file.layers, 4096));
+        assert_eq!((program.layer_count, program.bytes_min), (file.layers.unwrap(), 4096));
         assert_eq!(plan.quality.as_ref().unwrap().achieved, program.algbw.to_string());
         assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
         // Its own digest does not make another file right.
@@ -33,7 +33,7 @@ fn flows_have_files_that_hold() {
         let problem = crate::rpc::shared::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
         assert!(problem.starts_with("its route file: load: "), "{problem}");
         let mut deeper = plan.clone();
-        deeper.artifacts[0].layers += 1;
+        *deeper.artifacts[0].layers.as_mut().unwrap() += 1;
         assert!(crate::rpc::shared::judge::judge_plan(&deeper, &TopologyLimits::STANDARD).is_err());
     }
 }

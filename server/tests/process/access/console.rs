@@ -101,7 +101,7 @@ async fn calls_of_the_console_are_let_in_by_the_rules() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_watches_does_not_keep_the_store_open() {
     let process = Process::start(|_, _| {});
-    process.client().await.plan(request("ring:4")).await.unwrap();
+    process.client().await.plan(request("ring:4").into_plan()).await.unwrap();
     let mut watching = TcpStream::connect(process.address("admin")).await.unwrap();
     let head = "POST /canopy.v1.Leases/WatchLeases HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n";
     let asked = format!("{head}Content-Type: application/grpc-web+proto\r\n\r\n\0\0\0\0\0");

@@ -73,7 +73,7 @@ async fn certificates_say_who_calls_and_wrong_ones_are_refused() {
     assert!(connect(&process, &clients.text(), None).await.is_err());
     let plain = Channel::from_shared(format!("http://{}", process.address("tcp"))).unwrap().connect().await;
     if let Ok(channel) = plain {
-        assert!(PlannerClient::new(channel).plan(request("ring:4")).await.is_err());
+        assert!(PlannerClient::new(channel).plan(request("ring:4").into_plan()).await.is_err());
     }
     let viewer = connect(&process, &servers.text(), Some(&clients.signs("viewer", &[], 2099))).await.unwrap();
     let refused = ServerClient::new(viewer).drain(DrainRequest::default()).await.unwrap_err();
@@ -103,7 +103,7 @@ async fn certificates_are_replaced_without_a_failed_call() {
         let mut count = 0;
         loop {
             for channel in &channels {
-                PlannerClient::new(channel.clone()).plan(request("ring:4")).await.unwrap();
+                PlannerClient::new(channel.clone()).plan(request("ring:4").into_plan()).await.unwrap();
                 count += 1;
             }
             if count >= 2000 {
@@ -116,7 +116,7 @@ async fn certificates_are_replaced_without_a_failed_call() {
         process.wait_for("the certificates were read again");
         let trusted = [&old, &new][round % 2].text();
         let channel = connect(&process, &trusted, Some(&viewer)).await.unwrap();
-        assert!(PlannerClient::new(channel).plan(request("ring:5")).await.is_ok());
+        assert!(PlannerClient::new(channel).plan(request("ring:5").into_plan()).await.is_ok());
         let other = [&old, &new][(round + 1) % 2].text();
         assert!(connect(&process, &other, Some(&viewer)).await.is_err(), "the one before is gone");
     }

@@ -10,8 +10,8 @@ use canopy_proto::v1::plans_client::PlansClient;
 use canopy_proto::v1::server_client::ServerClient;
 use canopy_proto::v1::{
     ArchivePiece, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, DrainRequest, EvictPlansRequest, Fault,
-    FaultEvent, GetStatusRequest, ImportPlansRequest, ListPlansRequest, PinPlanRequest, PlanRequest, Priority,
-    PutTopologyRequest, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, UnpinPlanRequest,
+    FaultEvent, GetStatusRequest, ImportPlansRequest, ListPlansRequest, PinPlanRequest, PlanRequest, PlanSpec,
+    Priority, PutTopologyRequest, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, UnpinPlanRequest,
     WatchLeasesRequest, fault, import_plans_request,
 };
 use tokio::io::AsyncWriteExt as _;
@@ -272,8 +272,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         most: ENDLESS,
         attempt: |attacker, number| {
             Box::pin(async move {
-                let asked =
-                    PlanRequest { priority: Priority::Repair.into(), ..request(&format!("ring:6,lat={number}ns")) };
+                let spec = request(&format!("ring:6,lat={number}ns"));
+                let asked = PlanRequest { priority: Priority::Repair.into(), ..spec.into_plan() };
                 nothing(PlannerClient::new(attacker.channel).plan(attacker.planner.with(asked)).await)
             })
         },
@@ -297,8 +297,12 @@ pub(super) const ATTACKS: &[Attack] = &[
         most: 200,
         attempt: |attacker, number| {
             Box::pin(async move {
-                let asked = PlanRequest { detached: true, ..request(&format!("torus:16x16,lat={number}ns")) };
-                nothing(PlannerClient::new(attacker.channel).prefetch_plan(attacker.planner.with(asked)).await)
+                let asked = request(&format!("torus:16x16,lat={number}ns"));
+                nothing(
+                    PlannerClient::new(attacker.channel)
+                        .prefetch_plan(attacker.planner.with(asked.into_prefetch()))
+                        .await,
+                )
             })
         },
     },
@@ -310,12 +314,12 @@ pub(super) const ATTACKS: &[Attack] = &[
         most: 1000,
         attempt: |attacker, _| {
             Box::pin(async move {
-                let asked = PlanRequest {
+                let asked = PlanSpec {
                     collective: Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None }),
                     ..request("complete:40")
                 };
                 let mut planner = PlannerClient::new(attacker.channel);
-                let events = planner.stream_plan(attacker.planner.with(asked)).await?;
+                let events = planner.stream_plan(attacker.planner.with(asked.into_plan())).await?;
                 Ok(Box::new(events) as Box<_>)
             })
         },

@@ -82,18 +82,15 @@ impl Site {
         let channel = process.channel().await;
         let blue = issued.jwt("blue", "canopy");
         let plan = async |network| {
-            let planned = PlannerClient::new(channel.clone()).plan(blue.with(request(network))).await;
+            let planned = PlannerClient::new(channel.clone()).plan(blue.with(request(network).into_plan())).await;
             planned.unwrap().into_inner().plan.unwrap().name
         };
         plan(LEASED).await;
         let plan = plan(PINNED).await;
         let pin = PinPlanRequest { name: plan.clone(), ..PinPlanRequest::default() };
         PlansClient::new(channel.clone()).pin_plan(blue.with(pin)).await.unwrap();
-        let lease = AcquireLeaseRequest {
-            job: JOB.to_owned(),
-            requests: vec![request(LEASED)],
-            ..AcquireLeaseRequest::default()
-        };
+        let lease =
+            AcquireLeaseRequest { job: JOB.to_owned(), specs: vec![request(LEASED)], ..AcquireLeaseRequest::default() };
         let lease = LeasesClient::new(channel.clone()).acquire_lease(blue.with(lease)).await.unwrap().into_inner().name;
         let mut site =
             Self { process, issued, channel, blue, plan, lease, topology: String::new(), number: AtomicU64::new(0) };

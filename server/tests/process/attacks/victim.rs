@@ -41,14 +41,14 @@ pub(super) async fn times(process: &Process, shows: &Shows, network: &'static st
             for _ in 0..count {
                 let waited = || waited_here() + waited_to_answer(id);
                 let (waited_before, started) = (waited(), Instant::now());
-                client.look_up_plan(shows.with(request(network))).await.unwrap();
+                client.look_up_plan(shows.with(request(network).into_look_up())).await.unwrap();
                 let elapsed = started.elapsed();
                 lookups.push(elapsed.saturating_sub(waited().saturating_sub(waited_before)));
             }
             let mut new_plan = Duration::ZERO;
             for network in new {
                 let started = Instant::now();
-                client.plan(shows.with(request(&network))).await.unwrap();
+                client.plan(shows.with(request(&network).into_plan())).await.unwrap();
                 new_plan = new_plan.max(started.elapsed());
             }
             lookups.sort_unstable();

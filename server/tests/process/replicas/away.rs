@@ -36,7 +36,7 @@ async fn without_the_database_cached_plans_are_served_and_all_else_waits_for_it(
     let process = cluster.replica(0);
     let mut planner = PlannerClient::new(process.channel().await);
     let mut topologies = NetworksClient::new(process.channel().await);
-    planner.plan(request("torus:3x3")).await.unwrap();
+    planner.plan(request("torus:3x3").into_plan()).await.unwrap();
     for (round, is_cut) in [false, true].into_iter().enumerate() {
         if is_cut {
             cluster.wires[0].cut();
@@ -46,7 +46,8 @@ async fn without_the_database_cached_plans_are_served_and_all_else_waits_for_it(
         // What is asked for before anybody has noticed ends, too.
         let fresh = request(&format!("torus:4x{}", 5 + round));
         let begun = Instant::now();
-        let status = timeout(Duration::from_secs(20), planner.plan(fresh.clone())).await.unwrap().unwrap_err();
+        let status =
+            timeout(Duration::from_secs(20), planner.plan(fresh.clone().into_plan())).await.unwrap().unwrap_err();
         assert!(is_to_be_tried_again(&status), "{status:?}");
         assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
         let page = process.page("/readyz").await;
@@ -55,8 +56,8 @@ async fn without_the_database_cached_plans_are_served_and_all_else_waits_for_it(
             "{page}"
         );
         let asked = Instant::now();
-        planner.plan(request("torus:3x3")).await.unwrap();
-        planner.look_up_plan(request("torus:3x3")).await.unwrap();
+        planner.plan(request("torus:3x3").into_plan()).await.unwrap();
+        planner.look_up_plan(request("torus:3x3").into_look_up()).await.unwrap();
         let put = PutTopologyRequest { topology: request("torus:5x5").topology, ..PutTopologyRequest::default() };
         let status = topologies.put_topology(put).await.unwrap_err();
         assert!(is_to_be_tried_again(&status), "{status:?}");
@@ -72,7 +73,7 @@ async fn without_the_database_cached_plans_are_served_and_all_else_waits_for_it(
             cluster.postgres.begin();
         }
         let back = Instant::now();
-        while planner.plan(fresh.clone()).await.is_err() {
+        while planner.plan(fresh.clone().into_plan()).await.is_err() {
             assert!(back.elapsed() < RECOVERY_MAX, "{:?}", back.elapsed());
             sleep(Duration::from_millis(20)).await;
         }
@@ -89,8 +90,8 @@ async fn a_server_that_cannot_ask_the_database_denies_nothing_and_acknowledges_n
     let mut here = Workspace::at(one).await;
     let mut there = Workspace::at(other).await;
     let mut planner = other.client().await;
-    one.client().await.plan(request("ring:6")).await.unwrap();
-    planner.plan(request("ring:6")).await.unwrap();
+    one.client().await.plan(request("ring:6").into_plan()).await.unwrap();
+    planner.plan(request("ring:6").into_plan()).await.unwrap();
     for is_noticed in [false, true] {
         let known = here.acquired("known").await;
         let get = GetLeaseRequest { name: known.name.clone() };
@@ -105,7 +106,7 @@ async fn a_server_that_cannot_ask_the_database_denies_nothing_and_acknowledges_n
         }
         // What it knows, it serves, and says that there may be more.
         assert_eq!(there.leases.get_lease(get).await.unwrap().get_ref().job, "known");
-        let reply = planner.plan(request("ring:6")).await.unwrap().into_inner();
+        let reply = planner.plan(request("ring:6").into_plan()).await.unwrap().into_inner();
         assert!(reply.warnings.iter().any(|warning| warning.code == "FAULTS_OUTDATED"), "{:?}", reply.warnings);
         cluster.wires[1].mend();
         cluster.until_ready().await;
@@ -115,7 +116,7 @@ async fn a_server_that_cannot_ask_the_database_denies_nothing_and_acknowledges_n
         let status = here.leases.get_lease(GetLeaseRequest { name: known.name.clone() }).await.unwrap_err();
         let ended = format!("lease `{}` does not exist or has ended; acquire it again, or list the leases", known.name);
         assert_eq!((status.code(), status.message()), (Code::NotFound, &*ended), "no other server has it");
-        let reply = planner.plan(request("ring:6")).await.unwrap().into_inner();
+        let reply = planner.plan(request("ring:6").into_plan()).await.unwrap().into_inner();
         assert!(reply.warnings.iter().all(|warning| warning.code != "FAULTS_OUTDATED"), "{:?}", reply.warnings);
     }
 }
@@ -133,7 +134,8 @@ struct Done {
 impl Done {
     async fn by(process: &Process, size: u64) -> Self {
         let mut workspace = Workspace::at(process).await;
-        let plan = process.client().await.plan(request(&format!("ring:{size}"))).await.unwrap().into_inner().plan;
+        let plan =
+            process.client().await.plan(request(&format!("ring:{size}")).into_plan()).await.unwrap().into_inner().plan;
         let put = PutTopologyRequest { topology: request(&format!("torus:3x{size}")).topology, ..Default::default() };
         let put = NetworksClient::new(process.channel().await).put_topology(put).await.unwrap().into_inner();
         let told = workspace.faults.report_faults(lost_of("ring:9", size)).await.unwrap().into_inner();
@@ -170,7 +172,7 @@ impl Done {
             ("ReportFaults", faults.report_faults(lost_of("ring:9", 3)).await.err()),
             ("PinPlan", plans.pin_plan(pin).await.err()),
             ("GetPlan", plans.get_plan(get).await.err()),
-            ("LookUpPlan", planner.look_up_plan(look).await.err()),
+            ("LookUpPlan", planner.look_up_plan(look.into_look_up()).await.err()),
             ("GetTopology", topologies.get_topology(by_id).await.err()),
             ("GetCluster", clusters.get_cluster(GetClusterRequest { name: "clusters/new".to_owned() }).await.err()),
         ]
@@ -189,7 +191,7 @@ impl Done {
 
 /// A request for a lease on a plan that all have.
 fn asked(job: &str) -> AcquireLeaseRequest {
-    AcquireLeaseRequest { job: job.to_owned(), requests: vec![request("ring:6")], ..AcquireLeaseRequest::default() }
+    AcquireLeaseRequest { job: job.to_owned(), specs: vec![request("ring:6")], ..AcquireLeaseRequest::default() }
 }
 
 impl Workspace {

@@ -11,8 +11,8 @@ use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::weigh_faults_event::Event as WeighFaultsEvent;
 use canopy_proto::v1::{
     AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, GroupClass, LinkTarget, MovingNetwork,
-    OutputFormat, OutputSpec, PlanBundleRequest, PlanGroupsEvent, PlanGroupsRequest, PlanMovingRequest, PlanRequest,
-    PlanResponse, ReportFaultsRequest, Warning, WeighFaultsRequest, fault, operation, plan_moving_request,
+    OutputFormat, OutputSpec, PlanBundleRequest, PlanGroupsEvent, PlanGroupsRequest, PlanMovingRequest, PlanResponse,
+    ReportFaultsRequest, Warning, fault, operation, plan_moving_request,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
@@ -71,7 +71,7 @@ fn bundle() -> PlanBundleRequest {
     PlanBundleRequest {
         topology: request(NETWORK).topology,
         collectives: vec![CollectiveSpec { kind: Collective::Allgather.into(), root: None }],
-        size_bytes_min: 1 << 20,
+        size_bytes_min: Some(1 << 20),
         size_bytes_max: Some(1 << 20),
         output: Some(OutputSpec { format: OutputFormat::MscclXml.into(), ..OutputSpec::default() }),
         ..PlanBundleRequest::default()
@@ -106,16 +106,16 @@ impl Call {
         match self {
             Self::Plan => plan(channel, asked).await.map(|reply| of_reply(&reply)),
             Self::StreamPlan => {
-                let mut events = planner.stream_plan(asked).await?.into_inner();
+                let mut events = planner.stream_plan(asked.into_plan()).await?.into_inner();
                 loop {
                     if let Some(PlanStreamEvent::Final(reply)) = events.message().await?.unwrap().event {
                         return Ok(of_reply(&reply));
                     }
                 }
             }
-            Self::LookUpPlan => planner.look_up_plan(asked).await.map(|reply| of_reply(reply.get_ref())),
+            Self::LookUpPlan => planner.look_up_plan(asked.into_look_up()).await.map(|reply| of_reply(reply.get_ref())),
             Self::Prefetch => {
-                let operation = prefetch(channel.clone(), PlanRequest { detached: true, ..asked }).await?;
+                let operation = prefetch(channel.clone(), asked).await?;
                 loop {
                     // It may take longer than one call waits.
                     if let Ok(ended) = end_of(channel.clone(), operation.name.clone()).await {
@@ -125,13 +125,12 @@ impl Call {
                 }
             }
             Self::Bound => AnalysisClient::new(channel.clone())
-                .compute_bound(asked)
+                .compute_bound(asked.into_bound())
                 .await
                 .map(|reply| applied(&reply.get_ref().warnings)),
             Self::WhatIf => {
-                let asked = WeighFaultsRequest { request: Some(asked), ..WeighFaultsRequest::default() };
                 let first = AnalysisClient::new(channel.clone())
-                    .weigh_faults(asked)
+                    .weigh_faults(asked.into_weigh_faults())
                     .await?
                     .into_inner()
                     .message()
@@ -153,7 +152,7 @@ impl Call {
             }
             Self::AcquireLease => {
                 let job = "fresh".to_owned();
-                let asked = AcquireLeaseRequest { job, requests: vec![asked], ..AcquireLeaseRequest::default() };
+                let asked = AcquireLeaseRequest { job, specs: vec![asked], ..AcquireLeaseRequest::default() };
                 let lease = LeasesClient::new(channel).acquire_lease(asked).await?.into_inner();
                 Ok(u64::from(lease.plans[0].current != lease.plans[0].original))
             }
@@ -234,8 +233,11 @@ async fn an_answer_without_the_fault_just_acknowledged_says_that_faults_may_be_m
             "select count(pg_terminate_backend(pid)) from pg_stat_activity
              where pid <> pg_backend_pid() and application_name = 'canopyd'",
         );
-        let reply =
-            AnalysisClient::new(channels[1].clone()).compute_bound(request("ring:12")).await.unwrap().into_inner();
+        let reply = AnalysisClient::new(channels[1].clone())
+            .compute_bound(request("ring:12").into_bound())
+            .await
+            .unwrap()
+            .into_inner();
         let says_so = reply.warnings.iter().any(|warning| warning.code == "FAULTS_OUTDATED");
         outdated += u64::from(says_so);
         assert!(says_so || applied(&reply.warnings) == number + 1, "{number}: {:?}", reply.warnings);

@@ -23,7 +23,7 @@ const EACH: u64 = 8;
 async fn clients(cluster: &Cluster) -> Vec<LeasesClient<Channel>> {
     let mut clients = Vec::new();
     for number in 0..REPLICAS {
-        cluster.replica(number).client().await.plan(request("ring:4")).await.unwrap();
+        cluster.replica(number).client().await.plan(request("ring:4").into_plan()).await.unwrap();
         clients.push(LeasesClient::new(cluster.replica(number).channel().await));
     }
     clients
@@ -35,7 +35,7 @@ fn at(clients: &[LeasesClient<Channel>], number: u64) -> LeasesClient<Channel> {
 
 fn asked(job: &str, request_id: &str) -> AcquireLeaseRequest {
     let (job, request_id, requests) = (job.to_owned(), request_id.to_owned(), vec![request("ring:4")]);
-    AcquireLeaseRequest { job, request_id, requests, ..AcquireLeaseRequest::default() }
+    AcquireLeaseRequest { job, request_id, specs: requests, ..AcquireLeaseRequest::default() }
 }
 
 fn of_name(name: &str) -> ReleaseLeaseRequest {

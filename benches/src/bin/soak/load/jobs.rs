@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use canopy_proto::v1::{
-    AcquireLeaseRequest, ClearFaultsRequest, FaultEvent, Lease, PlanRequest, ReleaseLeaseRequest, RenewLeaseRequest,
+    AcquireLeaseRequest, ClearFaultsRequest, FaultEvent, Lease, PlanSpec, ReleaseLeaseRequest, RenewLeaseRequest,
     ReportFaultsRequest, ReportOutcome,
 };
 
@@ -51,17 +51,16 @@ impl Leases {
 /// Acquires a lease on the plan of a network; makes the plan if it is not cached.
 async fn acquire(caller: &mut Caller, network: usize, job: &str, seconds: i64) -> Option<Lease> {
     for _ in 0..TRIES {
-        let wanted = PlanRequest { fault_policy: 0, ..leased(network) };
+        let wanted = PlanSpec { fault_policy: 0, ..leased(network) };
         let ttl = Some(prost_types::Duration { seconds, nanos: 0 });
         let (job, request_id) = (job.to_owned(), caller.request_id());
-        let asked =
-            AcquireLeaseRequest { job, requests: vec![wanted], ttl, request_id, ..AcquireLeaseRequest::default() };
+        let asked = AcquireLeaseRequest { job, specs: vec![wanted], ttl, request_id, ..AcquireLeaseRequest::default() };
         match caller.call(Kind::AcquireLease, caller.client.acquire_lease(asked, None)).await {
             Ok(lease) => return Some(lease),
             Err(reason) if reason == "PLAN_NOT_CACHED" => {
                 // The plan of the healthy network is what a lease is on.
-                let healthy = PlanRequest { fault_policy: 2, ..leased(network) };
-                let call = caller.client.plan_metadata(healthy, None);
+                let healthy = PlanSpec { fault_policy: 2, ..leased(network) };
+                let call = caller.client.plan_metadata(healthy.into_plan(), None);
                 let _noted = caller.call(Kind::PlanAroundFaults, call).await;
             }
             Err(_) => return None,
@@ -142,7 +141,8 @@ pub(super) async fn faulty(mut caller: Caller, network: usize, leases: Arc<Lease
                 });
             }
         }
-        let _noted = caller.call(Kind::PlanAroundFaults, caller.client.plan_metadata(leased(network), None)).await;
+        let _noted =
+            caller.call(Kind::PlanAroundFaults, caller.client.plan_metadata(leased(network).into_plan(), None)).await;
         let pause = Duration::from_millis(caller.random.between(50, 1500) as u64);
         caller.pause(pause).await;
     }

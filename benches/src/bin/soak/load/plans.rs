@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use canopy_proto::v1::operation::Result as Ended;
 use canopy_proto::v1::{
-    CancelOperationRequest, Collective, EvictPlansRequest, Operation, PlanRequest, PlanResponse, WaitOperationRequest,
+    CancelOperationRequest, Collective, EvictPlansRequest, Operation, PlanResponse, PrefetchPlanRequest,
+    WaitOperationRequest,
 };
 
 use crate::caller::{Caller, Unkept};
@@ -28,10 +29,10 @@ pub(super) async fn cached_plans(mut caller: Caller) {
         let _noted = match caller.random.below(8) {
             0 => caller.stream(Kind::StreamPlan, request).await.map(drop),
             1..=3 => {
-                let call = caller.client.plan_metadata(request, None);
+                let call = caller.client.plan_metadata(request.into_plan(), None);
                 caller.call(Kind::PlanCached, call).await.map(drop)
             }
-            _ => caller.call(Kind::Lookup, caller.client.look_up_plan(request, None)).await.map(drop),
+            _ => caller.call(Kind::Lookup, caller.client.look_up_plan(request.into_look_up(), None)).await.map(drop),
         };
     }
 }
@@ -40,7 +41,7 @@ pub(super) async fn cached_plans(mut caller: Caller) {
 pub(super) async fn new_plans(mut caller: Caller) {
     while !caller.is_over() {
         let request = new(caller.random.below(NEW_COUNT));
-        let _noted = caller.call(Kind::PlanNew, caller.client.plan_metadata(request, None)).await;
+        let _noted = caller.call(Kind::PlanNew, caller.client.plan_metadata(request.into_plan(), None)).await;
     }
 }
 
@@ -91,7 +92,8 @@ impl Operations {
 /// Starts jobs in the background, cancels some, and waits for all.
 pub(super) async fn prefetches(mut caller: Caller, operations: &Operations) {
     while !caller.is_over() {
-        let request = PlanRequest { request_id: caller.request_id(), ..new(caller.random.below(NEW_COUNT)) };
+        let spec = new(caller.random.below(NEW_COUNT));
+        let request = PrefetchPlanRequest { request_id: caller.request_id(), ..spec.into_prefetch() };
         let call = caller.client.prefetch_plan(request, None);
         let Ok(operation) = caller.call(Kind::Prefetch, call).await else { continue };
         operations.note(|counts| counts.acknowledged += 1);
@@ -138,15 +140,15 @@ pub(super) async fn impatient(mut caller: Caller) {
         match caller.random.below(3) {
             0 => {
                 let mut client = caller.client.clone();
-                let call = async { client.plan(request, None, &mut Unkept).await };
+                let call = async { client.plan(request.into_plan(), None, &mut Unkept).await };
                 caller.call_and_leave(Kind::PlanNew, patience, call).await;
             }
             1 => {
-                let call = caller.client.plan_metadata(request, None);
+                let call = caller.client.plan_metadata(request.into_plan(), None);
                 caller.call_and_leave(Kind::PlanNew, patience, call).await;
             }
             _ => {
-                let call = caller.client.plan_metadata(request, Some(patience));
+                let call = caller.client.plan_metadata(request.into_plan(), Some(patience));
                 let _noted = caller.call(Kind::ShortDeadline, call).await;
             }
         }

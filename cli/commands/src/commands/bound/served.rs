@@ -1,6 +1,6 @@
 //! The bound as a server finds it: for the network as the faults leave it that the server knows.
 
-use canopy_proto::v1::{self, ComputeBoundResponse, PlanRequest};
+use canopy_proto::v1::{self, ComputeBoundResponse, PlanSpec};
 use canopy_synth::PlainBounds;
 use canopy_topology::Rate;
 
@@ -24,10 +24,10 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
     let kind = args.collective.kind()?;
     let collective = request::collective_spec(kind, args.collective.root);
     let request = request::plan(request::topology(&args.topology)?, collective, Vec::new());
-    let request = PlanRequest { fault_policy: args.faults.policy().into(), ..request };
+    let request = PlanSpec { fault_policy: args.faults.policy().into(), ..request };
     let request = args.part.in_request(request, &args.collective)?;
     let reply = ask_about(server, args.deadline, &args.topology, async |connection, left| {
-        connection.shared().compute_bound(request.clone(), left).await
+        connection.shared().compute_bound(request.clone().into_bound(), left).await
     });
     let reply = reply.await?;
     known_faults::say_warnings(known_faults::worth_saying(&reply.warnings, false), "bound");
@@ -72,6 +72,6 @@ fn object(
 }
 
 fn plain(stated: v1::PlainBounds) -> Option<PlainBoundsSummary> {
-    let degree = stated.full_tree.parse().ok().map(|rate| (stated.degree, rate));
+    let degree = stated.degree.zip(stated.full_tree.parse().ok());
     Some(PlainBoundsSummary::of(&PlainBounds { distances: stated.distances.parse().ok()?, degree }))
 }

@@ -142,7 +142,8 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
             let mut entries = manifest.files.iter();
             entries.any(|entry| entry.collective == kind.name() && entry.fallback.is_none())
         };
-        let held = wanted.requests.iter().filter(|(kind, _)| is_there(kind)).map(|(_, request)| request.clone());
+        let held =
+            wanted.requests.iter().filter(|(kind, _)| is_there(kind)).filter_map(|(_, request)| request.spec.clone());
         lease::hold(&args.server, &args.wanted.job, ttl, held.collect(), end).await?;
     }
     worst.map_or(Ok(()), Err)
@@ -159,9 +160,7 @@ fn wanted(args: &FetchArgs, folder: &Path) -> Result<Wanted, Failure> {
             .help("leave out --lease, or --faults ignore"));
     }
     if args.on_miss() == OnMiss::Fallback {
-        let on_miss = v1::OnMiss::Fallback.into();
-        let policy = v1::QualityPolicy { on_miss, ..v1::QualityPolicy::default() };
-        wanted.requests.iter_mut().for_each(|(_, request)| request.quality = Some(policy));
+        wanted.requests.iter_mut().for_each(|(_, request)| request.on_miss = v1::OnMiss::Fallback.into());
     }
     Ok(wanted)
 }
@@ -180,8 +179,8 @@ impl Came {
     fn judged(wanted: &Wanted, outcomes: impl Iterator<Item = Outcome>) -> Self {
         let (mut came, mut kinds) = (Self::default(), Vec::new());
         for ((kind, request), outcome) in wanted.requests.iter().zip(outcomes) {
-            let judged =
-                outcome.and_then(|found| handover::judged(wanted, *kind, request.in_place, &found).map(|()| found));
+            let in_place = request.spec.as_ref().and_then(|spec| spec.in_place);
+            let judged = outcome.and_then(|found| handover::judged(wanted, *kind, in_place, &found).map(|()| found));
             match judged {
                 Ok(found) => {
                     came.brought.push(found);
@@ -362,7 +361,7 @@ async fn slice(
     let name = FileName {
         ranks: ranks.ranks().to_vec(),
         // The ranks of this node, on its devices and no others.
-        placement: request.placement.clone(),
+        placement: request.spec.as_ref().and_then(|spec| spec.placement.clone()),
         ..file_name(&plan.name, artifact)
     };
     let mut file = new_file(folder)?;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError, RequestId};
-use canopy_proto::v1::{AcquireLeaseRequest, Lease, PlanRequest, RenewLeaseRequest};
+use canopy_proto::v1::{AcquireLeaseRequest, Lease, PlanSpec, RenewLeaseRequest};
 use prost::Message as _;
 use sha2::{Digest, Sha256};
 
@@ -18,23 +18,22 @@ use crate::messages::say;
 /// Most leases of one job one after another, as it starts again, that all of its nodes find together.
 const STARTS_MAX: u32 = 16;
 
-/// Notes at the server that the job runs on the plans of these requests.
+/// Notes at the server that the job runs on the plans of these specs.
 pub(super) async fn hold(
     server: &ServerArgs,
     job: &str,
     ttl: Duration,
-    requests: Vec<PlanRequest>,
+    specs: Vec<PlanSpec>,
     end: Deadline,
 ) -> Result<(), Failure> {
-    if requests.is_empty() {
+    if specs.is_empty() {
         say("no plan was fetched, so no lease was acquired");
         return Ok(());
     }
     let without = |failure: Failure| failure.note("the plans are there, without a lease".to_owned());
     server.require_server().await.map_err(without)?;
     let ttl = prost_types::Duration::try_from(ttl).map_err(|_| Failure::input("--lease is too long"))?;
-    let request =
-        AcquireLeaseRequest { job: job.to_owned(), requests, ttl: Some(ttl), ..AcquireLeaseRequest::default() };
+    let request = AcquireLeaseRequest { job: job.to_owned(), specs, ttl: Some(ttl), ..AcquireLeaseRequest::default() };
     let held =
         connection::ask(server, end.remaining(), async |connection, _| held(connection.shared(), &request, end).await);
     let lease = held.await.map_err(without)?;
@@ -89,7 +88,7 @@ mod tests {
     fn an_id_is_that_of_what_is_asked() {
         let of = |job: &str, size: u64| AcquireLeaseRequest {
             job: job.to_owned(),
-            requests: vec![PlanRequest { size_bytes_max: Some(size), ..PlanRequest::default() }],
+            specs: vec![PlanSpec { size_bytes_max: Some(size), ..PlanSpec::default() }],
             ..AcquireLeaseRequest::default()
         };
         let id = request_id(&of("17", 1), 0);

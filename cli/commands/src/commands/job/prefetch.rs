@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use canopy_client::{ErrorClass, RequestId, Retries, RetryPolicy};
-use canopy_proto::v1::{PlanRequest, Priority};
+use canopy_proto::v1::{PrefetchPlanRequest, Priority};
 
 use crate::args;
 use crate::clock::{self, Deadline};
@@ -63,7 +63,8 @@ async fn prefetch(args: PrefetchArgs, end: Deadline) -> Result<(), Failure> {
     for (kind, request) in &wanted.requests {
         let client = connection.shared();
         // One id for all tries: whatever becomes of an answer, there is one job.
-        let request = PlanRequest { request_id: RequestId::random().to_string(), ..request.clone() };
+        let request_id = RequestId::random().to_string();
+        let request = PrefetchPlanRequest { spec: request.spec.clone(), priority: request.priority, request_id };
         let taken = retries.run(end.remaining(), async |left| client.prefetch_plan(request.clone(), left).await).await;
         match taken {
             Ok(operation) => say(&format!("{}: {}", kind.name(), operation.name)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use canopy_bundle::{Rules, Runtime, UnknownRuntime};
 use canopy_plan::Format;
-use canopy_proto::v1::{self, PlanRequest};
+use canopy_proto::v1::{self, PlanRequest, PlanSpec};
 use canopy_schedule::CollectiveKind;
 use canopy_wire::format_on_the_wire;
 
@@ -102,19 +102,18 @@ impl WantedArgs {
             }
         };
         let (format_on_the_wire, profile) = (format_on_the_wire(format).into(), runtime.name().to_owned());
-        let output = v1::OutputSpec { format: format_on_the_wire, profile, ..v1::OutputSpec::default() };
+        let output = v1::OutputSpec { format: format_on_the_wire, profile: Some(profile), ..v1::OutputSpec::default() };
         let request = |&kind: &CollectiveKind| {
             let collective = request::collective_spec(kind, self.root.filter(|_| kind.has_root()));
-            let request = PlanRequest {
+            let spec = PlanSpec {
                 size_bytes_max: self.size,
                 in_place: self.memory.in_place(),
                 placement: placement.clone(),
-                priority: priority.into(),
-                detached,
                 fault_policy: self.faults.policy().into(),
                 ..request::plan(source.clone(), collective, vec![output.clone()])
             };
-            (kind, self.limits.on(request))
+            let spec = Some(self.limits.on(spec));
+            (kind, PlanRequest { spec, priority: priority.into(), detached, ..PlanRequest::default() })
         };
         let requests = self.collective.iter().map(request).collect();
         let (topology, size_bytes_max) = (topology.clone(), self.size);

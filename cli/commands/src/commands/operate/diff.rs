@@ -131,8 +131,8 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
         if format_of_wire(artifact.format().into()).is_some_and(|format| format.profiles().len() > 1) {
             name += &format!(" {}", artifact.profile);
         }
-        if artifact.instances > 1 {
-            name += &format!(" in {} instances", artifact.instances);
+        if let Some(instances @ 2..) = artifact.instances {
+            name += &format!(" in {instances} instances");
         }
         facts.push((format!("files.{name}.bytes"), artifact.size_bytes.to_string()));
         facts.push((format!("files.{name}.sha256"), artifact.sha256.clone()));

@@ -347,7 +347,7 @@ fn rejected(RejectedRival { algorithm, reason, problem }: RejectedRival) -> Reje
 
 fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
     let limit = |RuntimeLimit { name, need, limit, rank }| Binding { name, need, limit, rank };
-    let instances = artifact.instances.max(1);
+    let instances = artifact.instances.unwrap_or(1);
     FileRow {
         format: format_name(artifact.format()),
         profile: artifact.profile,

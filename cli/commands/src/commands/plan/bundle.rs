@@ -121,7 +121,7 @@ fn bundle_request(
     let of_kind = |kind: CollectiveKind| request::collective_spec(kind, call.root.filter(|_| kind.has_root()));
     let collectives = kinds?.into_iter().map(of_kind).collect();
     let output = match is_advice {
-        true => v1::OutputSpec { profile: RuntimeProfile::Nccl.name().to_owned(), ..v1::OutputSpec::default() },
+        true => v1::OutputSpec { profile: Some(RuntimeProfile::Nccl.name().to_owned()), ..v1::OutputSpec::default() },
         false => file.spec()?,
     };
     Ok(PlanBundleRequest {
@@ -130,7 +130,7 @@ fn bundle_request(
         topology: Some(request::topology(&common.topology)?),
         communicators: bundle.communicator.clone(),
         collectives,
-        size_bytes_min: first,
+        size_bytes_min: Some(first),
         size_bytes_max: Some(last),
         output: Some(output),
         in_place: memory.in_place(),

@@ -76,10 +76,10 @@ impl FileArgs {
         });
         Ok(OutputSpec {
             format: format_on_the_wire(self.format()).into(),
-            profile,
+            profile: Some(profile).filter(|profile| !profile.is_empty()),
             instancing,
             plain_channels: self.no_switch_channels,
-            max_layers: self.max_layers.map_or(0, NonZeroU32::get),
+            max_layers: self.max_layers.map(NonZeroU32::get),
         })
     }
 

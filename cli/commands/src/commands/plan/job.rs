@@ -69,11 +69,11 @@ pub(crate) struct PlanJobArgs {
     #[arg(long)]
     best_order: bool,
     /// Most chunks per share, for groups whose plans are trees; groups may take longer then
-    #[arg(long, value_name = "K", default_value_t = 0, hide_default_value = true)]
-    max_chunks: u64,
+    #[arg(long, value_name = "K")]
+    max_chunks: Option<u64>,
     /// Greatest depth of a tree in hops between ranks; groups may take longer then
-    #[arg(long, value_name = "D", default_value_t = 0, hide_default_value = true)]
-    max_depth: u32,
+    #[arg(long, value_name = "D")]
+    max_depth: Option<u32>,
     #[command(flatten)]
     faults: FaultArgs,
     #[command(flatten, next_help_heading = "Files")]

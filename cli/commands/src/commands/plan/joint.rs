@@ -7,7 +7,7 @@ use std::path::Path;
 
 use canopy_client::ClientError;
 use canopy_plan::Format;
-use canopy_proto::v1::{self, JointCollective, PlanBundleRequest, PlanBundleResponse};
+use canopy_proto::v1::{self, JointBundleSpec, JointCollective, PlanBundleRequest, PlanBundleResponse};
 use canopy_topology::Ratio;
 use canopy_wire::format_of_wire;
 
@@ -68,9 +68,9 @@ fn joint_collective(text: &str) -> Result<JointCollective, String> {
     let (rest, chunks) = match rest.rsplit_once('/') {
         Some((rest, chunks)) => {
             let chunks = chunks.parse().ok().filter(|&chunks: &u64| chunks > 0);
-            (rest, chunks.ok_or_else(|| error("the number of chunks is not a whole number from 1"))?)
+            (rest, Some(chunks.ok_or_else(|| error("the number of chunks is not a whole number from 1"))?))
         }
-        None => (rest, 0),
+        None => (rest, None),
     };
     let (what, size) = match rest.split_once(':') {
         Some((what, size)) => (what, Some(size_bytes(size)?)),
@@ -100,7 +100,8 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
     let baselines = joint.published.clone();
     let request = joint_request(&common, joint)?;
     let folder = NewFolder::prepare(output)?;
-    let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
+    let collectives = request.joint.iter().flat_map(|joint| joint.collectives.clone()).collect::<Vec<_>>();
+    let in_words = |error| in_users_words(error, &common.topology, &collectives);
     let write = async |files: Files<'_>, reply: &PlanBundleResponse| write(files, reply, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     worth_saying(&reply.warnings, common.file.format() != Format::Json).for_each(say_warning);
@@ -119,13 +120,10 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
 
 /// The request as it goes to the server, which judges all that needs the topology.
 fn joint_request(common: &Common, joint: JointArgs) -> Result<PlanBundleRequest, Failure> {
-    let outputs = vec![common.file.spec()?];
     Ok(PlanBundleRequest {
         fault_policy: common.faults.policy().into(),
         topology: Some(request::topology(&common.topology)?),
-        joint: true,
-        joint_collectives: joint.joint,
-        outputs,
+        joint: Some(JointBundleSpec { collectives: joint.joint, outputs: vec![common.file.spec()?] }),
         ..PlanBundleRequest::default()
     })
 }
@@ -195,7 +193,7 @@ fn micros(seconds: &str) -> Result<String, Failure> {
 /// The same error with fields of the request named as the user gave them.
 fn in_users_words(error: ClientError, topology: &str, collectives: &[JointCollective]) -> ClientError {
     let named = |place: &str| {
-        let stated = place.strip_prefix("joint_collectives")?.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let stated = place.strip_prefix("joint.collectives")?.strip_prefix('[').and_then(|rest| rest.split_once(']'));
         let named = stated.and_then(|(number, rest)| {
             let collective = collectives.get(number.parse::<usize>().ok()?)?;
             Some((format!("--joint {}", collective.name), rest.trim_start_matches('.')))
@@ -219,11 +217,11 @@ mod tests {
         let collective = read.collective.unwrap();
         assert_eq!(
             (read.name.as_str(), read.ranks.len(), read.size_bytes, read.chunks),
-            ("down", 18, Some(1 << 20), 2)
+            ("down", 18, Some(1 << 20), Some(2))
         );
         assert_eq!((collective.kind(), collective.root), (v1::Collective::Broadcast, Some(17)));
         let plain = joint_collective("a=all:reduce@3").unwrap();
-        assert_eq!((plain.ranks.len(), plain.size_bytes, plain.chunks), (0, None, 0));
+        assert_eq!((plain.ranks.len(), plain.size_bytes, plain.chunks), (0, None, None));
         assert_eq!(plain.collective.unwrap().root, Some(3));
         assert_eq!(joint_collective("x=7,2:allgather/4").unwrap().ranks, [7, 2]);
     }

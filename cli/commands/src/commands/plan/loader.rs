@@ -56,7 +56,7 @@ pub(in crate::commands) fn ranks_per_node(map: &Placement) -> Option<u32> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for slot in &map.slots {
         let count = counts.entry(&slot.node).or_default();
-        *count = count.checked_add(slot.count.max(1))?;
+        *count = count.checked_add(slot.count.unwrap_or(1))?;
     }
     let first = counts.values().next().copied()?;
     (first <= HOST_RANKS_MAX && counts.values().all(|&count| count == first)).then_some(first)

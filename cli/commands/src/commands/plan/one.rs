@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use canopy_client::ClientError;
-use canopy_proto::v1::{self, PlanRequest, PlanResponse};
+use canopy_proto::v1::{self, PlanRequest, PlanResponse, PlanSpec};
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
 
@@ -42,13 +42,12 @@ pub(super) enum OnMiss {
 }
 
 impl OnMiss {
-    fn policy(self) -> v1::QualityPolicy {
-        let on_miss = match self {
+    const fn on_the_wire(self) -> v1::OnMiss {
+        match self {
             Self::Fail => v1::OnMiss::Fail,
             Self::Fallback => v1::OnMiss::Fallback,
             Self::BestSoFar => v1::OnMiss::BestSoFar,
-        };
-        v1::QualityPolicy { on_miss: on_miss.into(), ..v1::QualityPolicy::default() }
+        }
     }
 }
 
@@ -146,16 +145,17 @@ fn plan_request(common: &Common, asked: Asked) -> Result<PlanRequest, Failure> {
     let output = common.file.spec()?;
     let request =
         request::plan(request::topology(&common.topology)?, request::collective_spec(kind, call.root), vec![output]);
-    Ok(limits.on(call.part.in_request(
-        PlanRequest {
+    let spec = limits.on(call.part.in_request(
+        PlanSpec {
             size_bytes_max: call.size,
             in_place: memory.in_place(),
-            algorithm: algorithm.name().to_owned(),
-            quality: on_miss.map(OnMiss::policy),
+            algorithm: Some(algorithm.name().to_owned()),
             placement: call.placement.placement,
             fault_policy: common.faults.policy().into(),
             ..request
         },
         &collective,
-    )?))
+    )?);
+    let on_miss = on_miss.map_or(v1::OnMiss::Unspecified, OnMiss::on_the_wire).into();
+    Ok(PlanRequest { on_miss, ..spec.into_plan() })
 }

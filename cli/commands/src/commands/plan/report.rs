@@ -204,8 +204,8 @@ fn timings(stages: Timings, elapsed: Duration) -> TimingsSummary {
 fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
     let Some(path) = output else { return Vec::new() };
     let describe = |artifact: &canopy_proto::v1::Artifact| FileSummary {
-        instances: (artifact.instances > 0).then_some(artifact.instances),
-        layers: (artifact.layers > 0).then_some(artifact.layers),
+        instances: artifact.instances,
+        layers: artifact.layers,
         ..FileSummary::of_artifact(artifact, path)
     };
     plan.artifacts.iter().map(describe).collect()
@@ -227,7 +227,7 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         ratio => verdict(false, format_args!("{} of the proven bound{class}", percent_in_words(ratio))),
     };
     let place = outcome.output.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
-    let instances = outcome.reply.plan.iter().flat_map(|plan| &plan.artifacts).map(|file| file.instances);
+    let instances = outcome.reply.plan.iter().flat_map(|plan| &plan.artifacts).filter_map(|file| file.instances);
     let place = match instances.max() {
         Some(instances @ 2..) => format!("{place} in {instances} instances"),
         _ => place,

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use canopy_client::{ClientError, ErrorClass, PlanReceiver};
-use canopy_proto::v1::{self, Accepted, PlanRequest, PlanResponse, Progress};
+use canopy_proto::v1::{self, Accepted, PlanResponse, PlanSpec, Progress};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 
@@ -19,24 +19,24 @@ use crate::request;
 /// The file of the plan for the network and collective that the arguments name.
 pub(super) async fn plan(args: &SimulateArgs, kind: CollectiveKind) -> Result<Vec<u8>, Failure> {
     let mut request = by(&unnamed(args, kind, args.collective.root)?, args.algorithm);
-    request.chunks = args.chunks.map_or(0, NonZeroU64::get);
+    request.chunks = args.chunks.map(NonZeroU64::get);
     ask(&args.server, args.deadline, async |connection, left| fetched(connection, request.clone(), left).await).await
 }
 
 /// The request for a plan by whatever algorithm.
-pub(super) fn unnamed(args: &SimulateArgs, kind: CollectiveKind, root: Option<u32>) -> Result<PlanRequest, Failure> {
+pub(super) fn unnamed(args: &SimulateArgs, kind: CollectiveKind, root: Option<u32>) -> Result<PlanSpec, Failure> {
     let text = args.plan.to_str().ok_or_else(|| {
         Failure::input(format!("{} is no text", args.plan.display())).help("give a file a name in UTF-8")
     })?;
     let collective = request::collective_spec(kind, root);
     let request = request::plan(request::topology(text)?, collective, vec![request::json_output()]);
     // What is simulated is the network as it is named.
-    Ok(PlanRequest { fault_policy: v1::FaultPolicy::Ignore.into(), ..request })
+    Ok(PlanSpec { fault_policy: v1::FaultPolicy::Ignore.into(), ..request })
 }
 
 /// The same request by this algorithm.
-fn by(request: &PlanRequest, algorithm: Algorithm) -> PlanRequest {
-    PlanRequest { algorithm: algorithm.name().to_owned(), ..request.clone() }
+fn by(request: &PlanSpec, algorithm: Algorithm) -> PlanSpec {
+    PlanSpec { algorithm: Some(algorithm.name().to_owned()), ..request.clone() }
 }
 
 /// The file of the plan by an algorithm, or why it has none.
@@ -45,7 +45,7 @@ fn by(request: &PlanRequest, algorithm: Algorithm) -> PlanRequest {
 /// What has nothing to do with this plan: no server, or one that has no room or is at fault.
 pub(super) async fn tried(
     connection: &Connection,
-    unnamed: &PlanRequest,
+    unnamed: &PlanSpec,
     algorithm: Algorithm,
     left: Option<Duration>,
 ) -> Result<Result<Vec<u8>, Failure>, ClientError> {
@@ -68,13 +68,9 @@ pub(super) fn reason(failure: &Failure, algorithm: Algorithm) -> String {
 }
 
 /// The file of a plan that is asked for over a connection.
-async fn fetched(
-    connection: &Connection,
-    request: PlanRequest,
-    left: Option<Duration>,
-) -> Result<Vec<u8>, ClientError> {
+async fn fetched(connection: &Connection, request: PlanSpec, left: Option<Duration>) -> Result<Vec<u8>, ClientError> {
     let mut receiver = Receiver { bytes: Vec::new(), progress: ProgressLine::start() };
-    connection.shared().clone().plan(request, left, &mut receiver).await?;
+    connection.shared().clone().plan(request.into_plan(), left, &mut receiver).await?;
     Ok(receiver.bytes)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use canopy_client::{Client, FileName, RequestId};
 use canopy_plan::Profile;
-use canopy_proto::v1::{self, PlanRequest, PlanResponse};
+use canopy_proto::v1::{self, PlanResponse, PlanSpec};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -179,13 +179,13 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     failed.map_or(Ok(()), Err)
 }
 
-fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
+fn plan_request(args: &BenchArgs) -> Result<PlanSpec, Failure> {
     let kind = args.collective.kind()?;
     let output = match args.profile {
         None => request::json_output(),
         Some(profile) => v1::OutputSpec {
             format: v1::OutputFormat::MscclXml.into(),
-            profile: profile.name().to_owned(),
+            profile: Some(profile.name().to_owned()),
             ..v1::OutputSpec::default()
         },
     };
@@ -194,11 +194,7 @@ fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
 }
 
 /// Has the plan made, unless the burst shall find the cache cold, and puts the load on the server.
-async fn measure(
-    args: &BenchArgs,
-    clients: &[Client],
-    request: &PlanRequest,
-) -> Result<Vec<(Kind, Measured)>, Failure> {
+async fn measure(args: &BenchArgs, clients: &[Client], request: &PlanSpec) -> Result<Vec<(Kind, Measured)>, Failure> {
     let in_users_words = |error| Failure::from(request::in_users_words(error, &args.topology));
     let load = |count: u64| Load { count, concurrency: args.concurrency, limit: args.deadline };
     let mut measured = Vec::new();
@@ -208,7 +204,7 @@ async fn measure(
     }
     let started = clock::now();
     let first = clients.first().ok_or_else(|| Failure::fault("there is no connection"))?;
-    let reply = first.plan_metadata(request.clone(), Some(args.deadline)).await.map_err(in_users_words)?;
+    let reply = first.plan_metadata(request.clone().into_plan(), Some(args.deadline)).await.map_err(in_users_words)?;
     say(&format!("plan ready after {} ms", to_thousandths(started.elapsed().as_secs_f64() * 1e3)));
     let supply = supply(args, request)?;
     for &kind in &args.call {
@@ -228,7 +224,7 @@ async fn measure(
 }
 
 /// The requests of the calls.
-fn supply(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanRequest>, Failure> {
+fn supply(args: &BenchArgs, request: &PlanSpec) -> Result<Supply<PlanSpec>, Failure> {
     if !args.permuted {
         return Ok(Supply::of(vec![request.clone()]));
     }
@@ -237,18 +233,18 @@ fn supply(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanRequest>
     let salt = RequestId::random();
     Ok(Supply::made(move |number| {
         let topology = permuted::permuted(&topology, &(&salt.to_string(), number))?;
-        Ok(PlanRequest { topology: Some(topology), ..request.clone() })
+        Ok(PlanSpec { topology: Some(topology), ..request.clone() })
     }))
 }
 
 /// The requests of a cold burst: the one, and those that differ from it in the latencies of links.
-fn variants(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanRequest>, Failure> {
+fn variants(args: &BenchArgs, request: &PlanSpec) -> Result<Supply<PlanSpec>, Failure> {
     let mut requests = vec![request.clone()];
     if args.distinct > 1 {
         let topology = input::topology(&args.topology)?;
         for number in 1..args.distinct {
             let topology = Some(permuted::slower(&topology, number.into())?);
-            requests.push(PlanRequest { topology, ..request.clone() });
+            requests.push(PlanSpec { topology, ..request.clone() });
         }
     }
     Ok(Supply::of(requests))

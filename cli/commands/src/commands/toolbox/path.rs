@@ -65,7 +65,7 @@ pub(crate) async fn run(args: PathArgs) -> Result<(), Failure> {
         source_rank: args.source,
         target_rank: args.target,
         size_bytes: args.size,
-        paths_max: args.paths.unwrap_or_default(),
+        paths_max: args.paths,
         forwarding: forwarding.into(),
     };
     let reply: FindPathsResponse =

@@ -3,30 +3,27 @@
 use std::sync::Arc;
 
 use canopy_planner::{Bounds, Prepared};
-use canopy_proto::v1::{ComputeBoundResponse, PlanRequest};
+use canopy_proto::v1::{ComputeBoundRequest, ComputeBoundResponse};
 use canopy_wire as wire;
-use canopy_wire::RequestError;
 use tonic::{Request, Status};
 
 use crate::failure::PlanFailure;
 use crate::rpc::shared::admission::Admission;
+use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::resolve::Resolved;
 use crate::rpc::{Decoded, Method, decode};
 
 /// Answers the call.
 pub(super) async fn compute_bound(
     admission: &Admission,
-    request: Request<PlanRequest>,
+    request: Request<ComputeBoundRequest>,
 ) -> Result<ComputeBoundResponse, Status> {
+    let request = request.map(Asked::from);
     let Resolved { request, applied } = admission.resolve(request, Method::ComputeBound).await?;
     let (headers, _, request) = request.into_parts();
     let (jobs, limits) = (Arc::clone(&admission.jobs), admission.resolver.limits);
     let found = admission.pool.compute(Method::ComputeBound.name(), &headers, move |_, seat| {
         let Decoded { order, .. } = decode(request, Method::ComputeBound).map_err(PlanFailure::Request)?;
-        if order.joint.is_some() {
-            let (field, method) = ("joint_collectives", Method::ComputeBound.name());
-            return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
-        }
         let prepared = jobs.planner.prepare(&order, seat)?;
         seat.take_memory(prepared.memory_bytes)?;
         let Prepared { topology, collective, shares, .. } = &prepared;

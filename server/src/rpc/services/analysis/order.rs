@@ -53,7 +53,12 @@ fn group((number, group): (usize, &RankGroups)) -> Result<Group, CallFailure> {
         }
     };
     let name = if group.name.is_empty() { format!("groups[{number}]") } else { shorten(&group.name) };
-    Ok(Group { name, size: group.size, pattern, weight: group.weight.max(1) })
+    if group.weight == Some(0) {
+        let field = format!("groups[{number}].weight");
+        let error = Box::new(RequestError::Zero { field: "weight" });
+        return Err(PlanFailure::Request(RequestError::InBundle { field, error }).into());
+    }
+    Ok(Group { name, size: group.size, pattern, weight: group.weight.unwrap_or(1) })
 }
 
 fn on_the_wire(topology: &Topology, report: &Report, warnings: Vec<Warning>) -> OrderMachinesResponse {

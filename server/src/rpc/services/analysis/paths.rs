@@ -64,7 +64,6 @@ fn find(
     let node_count = u32::try_from(topology.nodes().len()).expect("topology limits keep counts within u32");
     let graph = Digraph { node_count, arcs: links.iter().map(arc).collect() };
     let latencies_ns: Vec<u64> = links.iter().map(|link| link.latency.nanos()).collect();
-    let asked = usize::try_from(request.paths_max).unwrap_or(usize::MAX);
     let problem = MultiPathProblem {
         graph: &graph,
         latencies_ns: &latencies_ns,
@@ -72,7 +71,7 @@ fn find(
         from: request.source_rank,
         to: request.target_rank,
         size_bytes: request.size_bytes,
-        paths_max: if asked == 0 { PATHS_MAX } else { asked },
+        paths_max: request.paths_max.map_or(PATHS_MAX, |most| usize::try_from(most).unwrap_or(usize::MAX)),
         forwarding,
     };
     seat.take_memory((links.len() as u64).saturating_mul(LINK_BYTES))?;

@@ -9,19 +9,18 @@ use canopy_proto::v1::weigh_faults_event::Event;
 use canopy_proto::v1::{WeighFaultsEvent, WeighFaultsProgress, WeighFaultsRequest, WeighFaultsStarted, WeighedFaults};
 use canopy_topology::Rate;
 use canopy_wire as wire;
-use canopy_wire::RequestError;
 use tonic::{Request, Status};
 
 use crate::clock;
-use crate::failure::{CallFailure, PlanFailure};
+use crate::failure::PlanFailure;
 use crate::jobs::questions::{Asked, weighing_bytes};
 use crate::jobs::slices::Part;
 use crate::rpc::shared::admission::Admission;
+use crate::rpc::shared::asked::Asked as AskedFaults;
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::events::EventStream;
 use crate::rpc::shared::outgoing::{Ended, Outgoing, PROGRESS_INTERVAL, batches, stream};
 use crate::rpc::shared::resolve::Resolved;
-use crate::rpc::shared::status::call_status;
 
 /// How long a slice is to take, so that workers share what there is to do, and repairs do not wait for long.
 const SLICE_TIME: Duration = Duration::from_secs(1);
@@ -47,17 +46,13 @@ pub(super) async fn weigh_faults(
     request: Request<WeighFaultsRequest>,
 ) -> Result<EventStream<WeighFaultsEvent>, Status> {
     let arrived = clock::now();
-    let (headers, extensions, mut request) = request.into_parts();
-    let missing = RequestError::Missing { field: "request", remedy: "name the network and the collective" };
-    let inner = request.request.take().ok_or_else(|| refused(missing))?;
-    let inner = Request::from_parts(headers, extensions, inner);
-    let Resolved { request: inner, applied } = admission.resolve(inner, Method::WeighFaults).await?;
-    let (headers, _, inner) = inner.into_parts();
+    let may_fail = wire::what_may_fail(request.get_ref());
+    let Resolved { request, applied } = admission.resolve(request.map(AskedFaults::from), Method::WeighFaults).await?;
+    let (headers, _, asked) = request.into_parts();
     let jobs = Arc::clone(&admission.jobs);
     let begun = admission.pool.compute(Method::WeighFaults.name(), &headers, move |_, seat| {
-        let (kinds, remaining) = wire::what_may_fail(&request).map_err(PlanFailure::Request)?;
-        let Decoded { order, terms, .. } = decode(inner, Method::WeighFaults).map_err(PlanFailure::Request)?;
-        require_plain(&order)?;
+        let (kinds, remaining) = may_fail.map_err(PlanFailure::Request)?;
+        let Decoded { order, terms, .. } = decode(asked, Method::WeighFaults).map_err(PlanFailure::Request)?;
         let what_if = jobs.what_if(&order, seat)?;
         seat.take_memory(weighing_bytes(&what_if))?;
         let started = clock::now();
@@ -76,20 +71,6 @@ pub(super) async fn weigh_faults(
     started.warnings.extend(applied.warnings());
     let (terms, interval) = ((arrived, admission.reader.deadlines.apply(&headers)), PROGRESS_INTERVAL);
     Ok(stream(Method::WeighFaults.name(), terms, |events| weighing.report(started, events, interval)))
-}
-
-fn refused(error: RequestError) -> Status {
-    call_status(&PlanFailure::Request(error).into())
-}
-
-/// Refuses what a fault would change the meaning of.
-fn require_plain(order: &Order) -> Result<(), CallFailure> {
-    let method = Method::WeighFaults.name();
-    let refused = |field| Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
-    if order.joint.is_some() {
-        return refused("request.joint_collectives");
-    }
-    if order.shares.is_empty() { Ok(()) } else { refused("request.shares") }
 }
 
 /// Faults in one slice, where one takes so long.

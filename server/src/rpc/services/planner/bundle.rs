@@ -28,7 +28,7 @@ pub(super) async fn plan_bundle(
 ) -> Result<v1::PlanBundleResponse, Status> {
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
-    let session = Session::begun(service, headers, arrived);
+    let session = Session::begun(service, headers, arrived, request.priority);
     let answer = bundle::plan_bundle(&session, request).await;
     let failure = match &answer {
         Err(Failure::Call(failure)) => Some(failure),
@@ -73,7 +73,7 @@ impl PlanMaker for Session {
         Self::left(self)
     }
 
-    async fn complete(&self, mut request: v1::PlanRequest) -> Result<(v1::PlanRequest, Vec<v1::Warning>), Failure> {
+    async fn complete(&self, mut request: v1::PlanSpec) -> Result<(v1::PlanSpec, Vec<v1::Warning>), Failure> {
         let resolver = self.service.resolver().clone();
         let completed = Self::compute(self, Self::left(self), move |seat| {
             let applied = resolver.complete(&mut request, &|| seat.is_over())?;
@@ -83,7 +83,7 @@ impl PlanMaker for Session {
         Ok((request, self.applied.get_or_init(|| applied).warnings().collect()))
     }
 
-    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanResponse, Failure> {
+    async fn plan(&self, request: v1::PlanSpec, limit: Duration) -> Result<v1::PlanResponse, Failure> {
         self.plan_or_status(request, limit).await.map_err(Failure::Refused)
     }
 

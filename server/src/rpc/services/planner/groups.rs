@@ -48,7 +48,7 @@ pub(super) fn plan_groups(
     let (headers, _, request) = request.into_parts();
     let asked = read(METHOD, request, arrived)?;
     let deadline = service.deadlines().apply(&headers);
-    let call = Call { session: Session::begun(service, headers, arrived), asked: Arc::new(asked) };
+    let call = Call { session: Session::begun(service, headers, arrived, asked.priority), asked: Arc::new(asked) };
     let answer = async move |events: Outgoing<PlanGroupsEvent>| call.round(call.network().await?, &events).await;
     Ok(stream(METHOD, (arrived, deadline), answer))
 }

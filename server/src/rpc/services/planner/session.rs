@@ -12,6 +12,7 @@ use super::PlannerService;
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::jobs::computing::Seat;
+use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::deliver::Answer;
 use crate::rpc::shared::known_faults::AppliedFaults;
@@ -23,15 +24,17 @@ pub(super) struct Session {
     headers: MetadataMap,
     /// When work must have ended.
     end: Instant,
+    /// That of its plans, as on the wire.
+    priority: i32,
     /// Known faults that its plans are made around.
     pub(super) applied: OnceLock<AppliedFaults>,
 }
 
 impl Session {
-    /// A call with these headers, which arrived then.
-    pub(super) fn begun(service: &PlannerService, headers: MetadataMap, arrived: Instant) -> Self {
+    /// A call with these headers and this priority, which arrived then.
+    pub(super) fn begun(service: &PlannerService, headers: MetadataMap, arrived: Instant, priority: i32) -> Self {
         let end = arrived + service.deadlines().apply(&headers).work;
-        Self { service: service.clone(), headers, end, applied: OnceLock::new() }
+        Self { service: service.clone(), headers, end, priority, applied: OnceLock::new() }
     }
 
     /// Time until work must have ended.
@@ -40,12 +43,8 @@ impl Session {
     }
 
     /// Makes a plan as `Plan` would, with the content of its files.
-    pub(super) async fn plan_or_status(
-        &self,
-        request: v1::PlanRequest,
-        limit: Duration,
-    ) -> Result<v1::PlanResponse, Status> {
-        let mut request = Request::new(request);
+    pub(super) async fn plan_or_status(&self, spec: v1::PlanSpec, limit: Duration) -> Result<v1::PlanResponse, Status> {
+        let mut request = Request::new(Asked { priority: self.priority, ..spec.into() });
         *request.metadata_mut() = self.headers.clone();
         request.set_timeout(limit.max(SEARCH_MIN));
         let resolved = Resolved { request, applied: self.applied.get().cloned().unwrap_or_default() };

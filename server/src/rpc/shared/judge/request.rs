@@ -81,7 +81,8 @@ fn answers(plan: &Plan, order: &Order, prepared: &Prepared) -> Result<(), String
     let outputs = order.outputs.iter().map(|&output| wire::target_on_the_wire(output));
     let same_outputs = plan.artifacts.len() == order.outputs.len()
         && outputs.zip(&plan.artifacts).all(|(asked, artifact)| {
-            asked.format() == artifact.format() && (asked.profile.is_empty() || asked.profile == artifact.profile)
+            asked.format() == artifact.format()
+                && asked.profile.as_ref().is_none_or(|profile| *profile == artifact.profile)
         });
     let wrong = [
         ("topology", plan.topology.as_ref() != Some(&network)),

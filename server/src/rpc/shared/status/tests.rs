@@ -167,7 +167,7 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
         "outputs[0]",
     );
     let below = PlanFailure::BelowMinimum(Box::new(Shortfall { achieved: ratio("1/2"), minimum: ratio("9/10") }));
-    check(below, "QUALITY_BELOW_MINIMUM", "quality.minimum_optimality");
+    check(below, "QUALITY_BELOW_MINIMUM", "minimum_optimality");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Faults as a server weighs them: its workers share the work, with those of other servers if it has any.
 
-use canopy_proto::v1::{PlanRequest, Ratio, WeighFaultsRequest, WeighedFault};
+use canopy_proto::v1::{PlanSpec, Ratio, WeighFaultsRequest, WeighedFault};
 use canopy_wire::{fault_kind_on_the_wire, left_of_wire, loss};
 
 use super::{Answer, Weighed, WhatIfArgs, kinds};
@@ -18,9 +18,9 @@ pub(super) async fn weighed(args: &WhatIfArgs, server: &ServerArgs) -> Result<An
     let remaining = (!args.remaining.is_gone())
         .then(|| Ratio { numerator: args.remaining.numerator(), denominator: args.remaining.denominator() });
     let asked = WeighFaultsRequest {
-        request: Some(PlanRequest { fault_policy: args.faults.policy().into(), ..inner }),
         kinds: kinds(args).iter().map(|kind| fault_kind_on_the_wire(*kind).into()).collect(),
         remaining,
+        ..PlanSpec { fault_policy: args.faults.policy().into(), ..inner }.into_weigh_faults()
     };
     let line = ProgressLine::start();
     let reply = ask_about(server, args.deadline, &args.topology, async |connection, left| {

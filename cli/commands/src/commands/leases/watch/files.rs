@@ -93,7 +93,8 @@ fn stem(line: &Line) -> String {
 
 /// The name of a plan's file: its runtime is in it, but for canopy's own format.
 fn file(stem: &str, artifact: &Artifact) -> String {
-    let instances = if artifact.instances > 1 { format!(".x{}", artifact.instances) } else { String::new() };
+    let several = artifact.instances.filter(|&instances| instances > 1);
+    let instances = several.map_or_else(String::new, |instances| format!(".x{instances}"));
     match format_of_wire(artifact.format().into()) {
         None | Some(Format::Json) => format!("{stem}.json"),
         Some(format) => format!("{stem}.{}{instances}.{}", artifact.profile, format.ending()),

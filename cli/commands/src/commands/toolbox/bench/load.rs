@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError, FileName, Jitter, Retries, RetryPolicy};
-use canopy_proto::v1::{CacheOutcome, PlanRequest, PlanResponse};
+use canopy_proto::v1::{CacheOutcome, PlanResponse, PlanSpec};
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
@@ -71,17 +71,17 @@ impl From<PlanResponse> for Brought {
 
 impl Load {
     /// Calls LookUpPlan.
-    pub(super) async fn lookup(self, clients: &[Client], requests: Supply<PlanRequest>) -> Result<Measured, Failure> {
-        self.put(clients, requests, async |client: Client, request: PlanRequest, limit| {
-            client.look_up_plan(request, Some(limit)).await.map(Brought::from)
+    pub(super) async fn lookup(self, clients: &[Client], requests: Supply<PlanSpec>) -> Result<Measured, Failure> {
+        self.put(clients, requests, async |client: Client, request: PlanSpec, limit| {
+            client.look_up_plan(request.into_look_up(), Some(limit)).await.map(Brought::from)
         })
         .await
     }
 
     /// Calls Plan.
-    pub(super) async fn plan(self, clients: &[Client], requests: Supply<PlanRequest>) -> Result<Measured, Failure> {
-        self.put(clients, requests, async |client: Client, request: PlanRequest, limit| {
-            client.plan_metadata(request, Some(limit)).await.map(Brought::from)
+    pub(super) async fn plan(self, clients: &[Client], requests: Supply<PlanSpec>) -> Result<Measured, Failure> {
+        self.put(clients, requests, async |client: Client, request: PlanSpec, limit| {
+            client.plan_metadata(request.into_plan(), Some(limit)).await.map(Brought::from)
         })
         .await
     }

@@ -38,7 +38,7 @@ fn group(group: &Group) -> RankGroups {
         Pattern::AllToAll => GroupPattern::AllToAll,
     };
     let Group { name, size, weight, .. } = group;
-    RankGroups { name: name.clone(), size: *size, pattern: pattern.into(), weight: *weight }
+    RankGroups { name: name.clone(), size: *size, pattern: pattern.into(), weight: Some(*weight) }
 }
 
 fn summary(args: &OrderArgs, reply: OrderMachinesResponse) -> Option<OrderSummary> {

@@ -6,6 +6,7 @@ use canopy_training::job::Objective;
 use canopy_wire as wire;
 use canopy_wire::{RequestError, StatedJob, StatedRunning};
 
+use crate::rpc::shared::asked::Asked as AskedPlan;
 use crate::rpc::shared::decode::{self, Method};
 
 /// What is asked for.
@@ -22,8 +23,8 @@ pub(super) struct Asked {
     /// Whether groups that can be faster are.
     pub(super) objective: Objective,
     /// Limits of plans that are trees.
-    max_chunks: u64,
-    max_depth: u32,
+    max_chunks: Option<u64>,
+    max_depth: Option<u32>,
     /// Files of each plan; none: no plan is made.
     pub(super) outputs: Vec<v1::OutputSpec>,
     pub(super) priority: i32,
@@ -64,7 +65,8 @@ impl Asked {
         let source = v1::topology_source::Source::Expression(String::new());
         let probe = asked.request(v1::TopologySource { source: Some(source) }, true);
         let collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allgather.into(), root: None });
-        decode::decode(v1::PlanRequest { collective, fault_policy, ..probe }, Method::Plan)?;
+        let probe = v1::PlanSpec { collective, fault_policy, ..probe };
+        decode::decode(AskedPlan { priority, ..probe.into() }, Method::Plan)?;
         Ok(asked)
     }
 
@@ -79,14 +81,13 @@ impl Asked {
     }
 
     /// The request for a plan on this network, but for its collective; `is_of_trees`: whether its plans are trees.
-    pub(super) fn request(&self, network: v1::TopologySource, is_of_trees: bool) -> v1::PlanRequest {
-        v1::PlanRequest {
+    pub(super) fn request(&self, network: v1::TopologySource, is_of_trees: bool) -> v1::PlanSpec {
+        v1::PlanSpec {
             topology: Some(network),
             outputs: self.outputs.clone(),
-            priority: self.priority,
-            max_chunks: if is_of_trees { self.max_chunks } else { 0 },
-            max_depth: if is_of_trees { self.max_depth } else { 0 },
-            ..v1::PlanRequest::default()
+            max_chunks: self.max_chunks.filter(|_| is_of_trees),
+            max_depth: self.max_depth.filter(|_| is_of_trees),
+            ..v1::PlanSpec::default()
         }
     }
 }

@@ -82,7 +82,7 @@ impl Following {
         last: &mut Option<Option<TopologySource>>,
         events: &Outgoing<PlanGroupsEvent>,
     ) -> Result<bool, Ended> {
-        let session = Session::begun(&self.service, self.headers.clone(), clock::now());
+        let session = Session::begun(&self.service, self.headers.clone(), clock::now(), self.asked.priority);
         let call = Call { session, asked: Arc::clone(&self.asked) };
         let network = call.network().await?;
         if last.as_ref().is_some_and(|last| last.as_ref() == network.source()) {

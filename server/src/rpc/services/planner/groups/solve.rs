@@ -65,7 +65,7 @@ impl Network {
     pub(super) fn read(service: &PlannerService, asked: &Asked, gone: Gone<'_>) -> Result<Self, CallFailure> {
         let resolver = service.resolver();
         let (topology, fault_policy) = (asked.topology.clone(), asked.fault_policy);
-        let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
+        let mut all = v1::PlanSpec { topology, fault_policy, ..v1::PlanSpec::default() };
         let applied = resolver.complete(&mut all, gone)?;
         let source = all.topology;
         let (topology, faults) = canopy_service::read_punctured(source.clone(), &resolver.limits.searched(), gone)?;
@@ -158,7 +158,7 @@ impl Solved {
     }
 
     /// The request for the plan of a group, alone on the network of its shares.
-    pub(super) fn request(&self, asked: &Asked, group: usize) -> Result<v1::PlanRequest, CallFailure> {
+    pub(super) fn request(&self, asked: &Asked, group: usize) -> Result<v1::PlanSpec, CallFailure> {
         let share = self.rates.share_of(&self.topology, &self.job, group).map_err(GroupsFailure::from)?;
         let other = share.topology.nodes().iter().find(|node| node.kind == NodeKind::Forwarder);
         if let Some(node) = other.filter(|_| asked.is_for_runtimes()) {
@@ -174,13 +174,13 @@ impl Solved {
             .map(|group| (group.collective, group.size_bytes.get()))
             .ok_or_else(|| CallFailure::Broken { what: format!("the job has no group {group}") })?;
         let is_large = size_bytes > SIZE_BYTES_MAX_DEFAULT;
-        Ok(v1::PlanRequest {
+        Ok(v1::PlanSpec {
             collective: Some(v1::CollectiveSpec {
                 kind: wire::collective_on_the_wire(collective.kind()).into(),
                 root: collective.root().map(Rank::number),
             }),
             size_bytes_max: is_large.then_some(size_bytes),
-            algorithm: if is_large { of_rates(collective.kind()).to_owned() } else { String::new() },
+            algorithm: is_large.then(|| of_rates(collective.kind()).to_owned()),
             // Those that are known are applied: shares are of what is left.
             fault_policy: v1::FaultPolicy::Ignore.into(),
             ..asked.request(v1::TopologySource { source: Some(source) }, of_rates(collective.kind()) == "forest")

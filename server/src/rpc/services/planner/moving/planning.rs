@@ -4,7 +4,7 @@ use canopy_access::Quota;
 use canopy_moving::{Matrix, Network, NetworkError, PlanError, State, check, plan, plan_at_ends};
 use canopy_planner::PlanError as PlanningError;
 use canopy_proto::v1::plan_moving_event::Event;
-use canopy_proto::v1::{MovingMatrix, MovingNetwork, MovingRefusal, OperationError, PlanRequest, TopologySource};
+use canopy_proto::v1::{MovingMatrix, MovingNetwork, MovingRefusal, OperationError, PlanSpec, TopologySource};
 use canopy_topology::TopologyLimits;
 
 use super::describe;
@@ -21,7 +21,7 @@ use crate::rpc::shared::status::call_error;
 pub(super) struct Planning {
     resolver: Resolver,
     /// The network as its caller stated it, with texts in place of names, and what becomes of known faults.
-    stated: PlanRequest,
+    stated: PlanSpec,
     /// What was known of faults when the network was last looked at.
     seen: Option<u64>,
     /// The network with the faults that are known.
@@ -39,7 +39,7 @@ impl Planning {
     pub(super) fn open(service: &PlannerService, asked: MovingNetwork, gone: Gone<'_>) -> Result<Self, CallFailure> {
         let resolver = service.resolver().clone();
         let topology = sources::resolve(&resolver.networks, asked.topology, &resolver.limits, gone)?;
-        let stated = PlanRequest { topology, fault_policy: asked.fault_policy, ..PlanRequest::default() };
+        let stated = PlanSpec { topology, fault_policy: asked.fault_policy, ..PlanSpec::default() };
         let seen = Some(resolver.replanner.fault_logs().changes());
         let (source, applied) = with_faults(&resolver, &stated, gone)?;
         let (ranks, network) = recognised(source.clone(), &resolver.limits, gone)?;
@@ -151,7 +151,7 @@ impl Planning {
 /// The network with the faults that are known of it, and what is said of them.
 fn with_faults(
     resolver: &Resolver,
-    stated: &PlanRequest,
+    stated: &PlanSpec,
     gone: Gone<'_>,
 ) -> Result<(Option<TopologySource>, AppliedFaults), CallFailure> {
     let mut all = stated.clone();
