@@ -1,6 +1,7 @@
 //! A plan on an empty cache, as `canopy plan NETWORK -c allgather -o plan.json` makes it: from the request to a server in
 //! this process to the last byte of the file.
 
+use canopy_proto::Exact as _;
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -79,10 +80,10 @@ async fn planned(network: &str, deadline: Duration) -> Result<Option<ColdPlan>, 
         ranks: plan.topology.map_or(0, |topology| u64::from(topology.ranks)),
         chunks: plan.chunks_per_rank,
         depth: plan.steps,
-        optimality: plan.quality.map(|quality| quality.optimality).unwrap_or_default(),
-        synthesis_ms: timings.synthesis,
-        check_ms: timings.check,
-        write_ms: timings.lower,
+        optimality: plan.quality.unwrap_or_default().optimality.exact().to_owned(),
+        synthesis_ms: canopy_wire::ms_of(timings.synthesis.as_ref()),
+        check_ms: canopy_wire::ms_of(timings.check.as_ref()),
+        write_ms: canopy_wire::ms_of(timings.lower.as_ref()),
         total_ms,
         processor_ms: processor_time().as_secs_f64() * 1e3,
         memory_bytes: memory_peak_bytes().unwrap_or(0),

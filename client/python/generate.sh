@@ -13,3 +13,4 @@ rm -rf src/canopy/v1
 for file in "$proto"/canopy/v1/*.proto; do
     echo "from canopy.v1.$(basename "$file" .proto)_pb2 import *"
 done >src/canopy/v1/__init__.py
+PYTHONPATH=src "$python" stubs.py src/canopy/v1

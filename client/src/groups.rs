@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_proto::v1::plan_groups_event::Event;
 use canopy_proto::v1::{
-    GroupLengths, GroupLinkLength, GroupPlan, GroupRates, GroupsProgress, GroupsSettled, GroupsStage, OperationError,
+    ErrorStatus, GroupLengths, GroupLinkLength, GroupPlan, GroupRates, GroupsProgress, GroupsSettled, GroupsStage,
     PlanGroupsEvent, PlanGroupsRequest,
 };
 use tonic::Streaming;
@@ -31,7 +31,7 @@ pub struct GroupsRound {
     /// Its number, from 0 on.
     pub round: u64,
     /// What was planned, or why nothing can be on what faults have left.
-    pub planned: Result<PlannedGroups, OperationError>,
+    pub planned: Result<PlannedGroups, ErrorStatus>,
 }
 
 /// The groups of a job, planned together again whenever faults have changed their network.

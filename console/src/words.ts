@@ -1,11 +1,17 @@
 // Numbers, times and names as people read them.
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import { OperationState, Priority } from "./messages/canopy/v1/operations_pb";
+import { type ErrorStatus, OperationState, Priority } from "./messages/canopy/v1/operations_pb";
 import { Collective, type CollectiveSpec, OutputFormat } from "./messages/canopy/v1/plan_pb";
 import { type Fault } from "./messages/canopy/v1/topology_pb";
 
-/** A fraction `num/den` as a float, for display; the exact text is kept beside it. */
-export function fraction(text: string): number {
+/** A number as messages have it, as its text, or as a float; undefined if it is unset. */
+type Numeral = { exact: string } | string | number | undefined;
+
+/** A fraction as a float, for display; the exact text is kept beside it. */
+export function fraction(value: Numeral): number {
+  if (typeof value === "number") return value;
+  const text = typeof value === "string" ? value : value?.exact;
+  if (!text) return NaN;
   const [numerator, denominator] = text.split("/");
   return Number(numerator) / Number(denominator ?? "1");
 }
@@ -15,8 +21,8 @@ function digits(value: number): string {
 }
 
 /** A rate in bytes per second. */
-export function rate(value: string | number): string {
-  const number = typeof value === "string" ? fraction(value) : value;
+export function rate(value: Numeral): string {
+  const number = fraction(value);
   if (!Number.isFinite(number)) return "–";
   const units = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
   const step = number <= 0 ? 0 : Math.min(4, Math.floor(Math.log10(number) / 3));
@@ -24,12 +30,12 @@ export function rate(value: string | number): string {
 }
 
 /** A rate with all its digits, for tooltips. */
-export function exactRate(text: string): string {
-  return text ? `exactly ${text} bytes per second` : "";
+export function exactRate(value: { exact: string } | undefined): string {
+  return value ? `exactly ${value.exact} bytes per second` : "";
 }
 
-export function percent(value: string | number): string {
-  const number = typeof value === "string" ? fraction(value) : value;
+export function percent(value: Numeral): string {
+  const number = fraction(value);
   if (!Number.isFinite(number)) return "–";
   if (number === 1) return "100 %";
   // Nothing is rounded up to the optimum.
@@ -143,9 +149,15 @@ export function element(fault: Fault | undefined): string {
   }
 }
 
+/** The stable reason of a failure within an answer: the first field of its `google.rpc.ErrorInfo`. */
+export function reasonOf(error: ErrorStatus | undefined): string {
+  const info = error?.details.find((detail) => detail.typeUrl.endsWith("google.rpc.ErrorInfo"))?.value;
+  return info && info[0] === 0x0a ? new TextDecoder().decode(info.slice(2, 2 + info[1]!)) : "";
+}
+
 export function remaining(fault: Fault | undefined): string {
   const left = fault?.remaining;
-  return left ? `${percent(Number(left.numerator) / Number(left.denominator))} left` : "broken";
+  return left ? `${percent(left)} left` : "broken";
 }
 
 /** Names in words: `a`, `a and b`, `a, b and 5 more`. */

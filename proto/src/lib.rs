@@ -2,7 +2,10 @@
 //! `.proto` files beside this crate into `generated`, where a test keeps them alike, with the stubs of its calls
 //! behind the features `client` and `server`. It holds no logic.
 
+mod fractions;
 mod requests;
+
+pub use fractions::Exact;
 
 /// Package `canopy.v1`. The comments are those of the `.proto` files.
 #[expect(

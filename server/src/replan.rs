@@ -58,9 +58,9 @@ use crate::store::{Records, Store, StoreError};
 use crate::tasks;
 
 pub(crate) use self::bases::{Base, Bases};
-pub(crate) use self::event::Event;
 #[cfg(test)]
 pub(crate) use self::event::whole_events;
+pub(crate) use self::event::{Change, Event};
 pub(crate) use self::event_log::{EventLog, EventOptions, Expired, START};
 pub(crate) use self::fault_logs::{Count, Entered, FaultLogs, ReportError, SYSTEM_CLOCK};
 pub(crate) use self::leases::{Item, Lease, LeaseOptions, LeaseState, LeaseTerms, Leases, ValidPlan, number_of};

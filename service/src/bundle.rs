@@ -84,8 +84,8 @@ fn read_probe(request: v1::PlanSpec) -> Result<Request, RequestError> {
 }
 
 /// A refusal within a reply.
-fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
-    v1::OperationError { code: code.into(), reason: reason.to_owned(), message }
+fn refusal(code: Code, reason: &str, message: String) -> v1::ErrorStatus {
+    wire::error_status(code.into(), reason, message)
 }
 
 /// A bundle that is being made.
@@ -340,7 +340,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
     }
 
     /// Makes a plan within this time, with a refusal that is one of many.
-    async fn plan(&self, request: v1::PlanSpec, limit: Duration) -> Result<v1::PlanResponse, v1::OperationError> {
+    async fn plan(&self, request: v1::PlanSpec, limit: Duration) -> Result<v1::PlanResponse, v1::ErrorStatus> {
         if limit < SEARCH_MIN {
             let text = "the deadline left no time for this plan; allow more time".to_owned();
             return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));
@@ -348,7 +348,7 @@ impl<M: PlanMaker> Bundle<'_, M> {
         let made = self.maker.plan(request, limit).await;
         made.map_err(|failure| {
             let error = M::refusal(&failure);
-            v1::OperationError { message: error.message.chars().take(REFUSAL_CHARACTERS_MAX).collect(), ..error }
+            v1::ErrorStatus { message: error.message.chars().take(REFUSAL_CHARACTERS_MAX).collect(), ..error }
         })
     }
 

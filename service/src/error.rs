@@ -64,8 +64,8 @@ impl ServiceError {
     }
 
     /// The failure of a part of an answer.
-    pub(crate) fn operation_error(&self) -> v1::OperationError {
+    pub(crate) fn operation_error(&self) -> v1::ErrorStatus {
         let Refusal { code, reason, .. } = self.refusal();
-        v1::OperationError { code: code.into(), reason: reason.into_owned(), message: in_short(&chain(self)) }
+        canopy_wire::error_status(code.into(), &reason, in_short(&chain(self)))
     }
 }

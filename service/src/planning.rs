@@ -312,7 +312,10 @@ impl Answer {
         v1::PlanResponse {
             plan: Some(self.plan.plan.clone()),
             cache: cache.into(),
-            timings: Some(v1::Timings { canonical: self.canonical_ms, ..wire::timings(self.timings) }),
+            timings: Some(v1::Timings {
+                canonical: wire::duration_of_ms(self.canonical_ms),
+                ..wire::timings(self.timings)
+            }),
             warnings: wire::warnings(&warnings),
             fallback: None,
             puncture: self.puncture.as_deref().map(wire::puncture),

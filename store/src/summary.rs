@@ -1,5 +1,6 @@
 //! The summary of a stored plan, known without reading the plan.
 
+use canopy_wire::Exact as _;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ impl PlanSummary {
         let topology = plan.topology.clone().unwrap_or_default();
         let collective = plan.collective.unwrap_or_default();
         let provenance = plan.provenance.clone().unwrap_or_default();
-        let synthesis = Duration::try_from_secs_f64(provenance.wall_ms / 1e3).unwrap_or_default();
+        let synthesis: Duration = provenance.wall_time.and_then(|time| time.try_into().ok()).unwrap_or_default();
         // Of what it says that it was made of, nothing that is no key.
         let schedules = provenance.schedules.iter().filter_map(|digits| ScheduleKey::from_digits(digits));
         Self {
@@ -109,9 +110,9 @@ impl PlanSummary {
             algorithm: plan.algorithm.clone(),
             topology_hash: topology.hash,
             ranks: topology.ranks,
-            optimality: quality.optimality,
-            achieved: quality.achieved,
-            bound: quality.bound,
+            optimality: quality.optimality.exact().to_owned(),
+            achieved: quality.achieved.exact().to_owned(),
+            bound: quality.bound.exact().to_owned(),
             size_bytes,
             created_ms: now_ms,
             last_used_ms: now_ms,

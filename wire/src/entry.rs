@@ -1,5 +1,7 @@
 //! Stored requests: a message of its own, with everything that a plan depends on.
 
+use crate::fraction::StoredRatio;
+use bytes::Bytes;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use canopy_planner::{Group, JointRequest, JointTask, Making, Request};
@@ -9,12 +11,10 @@ use canopy_topology::Transit;
 use prost::Message as _;
 
 use crate::formats::{target, target_on_the_wire};
-use crate::losses::{loss, on_the_wire as loss_on_the_wire};
+use crate::losses::{loss_read, loss_written};
 use crate::plan_request::{topology_input, topology_on_the_wire};
 use crate::priority::Priority;
-use crate::request::{
-    form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
-};
+use crate::request::{form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire};
 
 /// A request and the state of its job.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,7 @@ struct Layout {
     #[prost(enumeration = "v1::GroupTransit", tag = "16")]
     transit: i32,
     #[prost(message, optional, tag = "17")]
-    tolerance: Option<v1::Ratio>,
+    tolerance: Option<StoredRatio>,
     #[prost(enumeration = "v1::AllreduceForm", tag = "18")]
     form: i32,
     #[prost(enumeration = "v1::RootPolicy", tag = "19")]
@@ -96,7 +96,7 @@ struct Layout {
     #[prost(uint64, tag = "23")]
     chunks: u64,
     #[prost(message, repeated, tag = "24")]
-    faults: Vec<v1::Fault>,
+    faults: Vec<Bytes>,
     /// 0: none is stated.
     #[prost(uint64, tag = "27")]
     seed: u64,
@@ -143,7 +143,7 @@ pub fn encode_entry(
         arrived_unix_ms,
         priority: priority.number(),
         topology: Some(topology_on_the_wire(&request.topology)),
-        faults: request.faults.iter().map(loss_on_the_wire).collect(),
+        faults: request.faults.iter().map(loss_written).collect(),
         collective: request.kind.name().to_owned(),
         root: request.root,
         size_bytes_min: request.size_bytes_min,
@@ -164,7 +164,7 @@ pub fn encode_entry(
             Some(Transit::Forward) => v1::GroupTransit::Forward.into(),
             Some(Transit::Unused) => v1::GroupTransit::Unused.into(),
         },
-        tolerance: request.limits.tolerance.map(tolerance_on_the_wire),
+        tolerance: request.limits.tolerance.map(StoredRatio::of),
         form: request.sums.form.map_or(v1::AllreduceForm::Unspecified, form_on_the_wire).into(),
         root_policy: roots_on_the_wire(request.sums.roots).into(),
         placement: request.placement.as_deref().map(slots_on_the_wire),
@@ -189,7 +189,7 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
     };
     let request = Request {
         topology,
-        faults: entry.faults.iter().map(loss).collect::<Result<_, _>>().ok()?,
+        faults: entry.faults.into_iter().map(loss_read).collect::<Option<_>>()?,
         kind: entry.collective.parse().ok()?,
         root: entry.root,
         shares: entry.shares,
@@ -206,7 +206,7 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
             chunks: NonZeroU64::new(entry.chunks),
             max_chunks: NonZeroU64::new(entry.max_chunks),
             max_depth: NonZeroU32::new(entry.max_depth),
-            tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,
+            tolerance: entry.tolerance.map(|stated| stated.tolerance().ok_or(())).transpose().ok()?,
         },
         sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)?, ..SumOptions::AUTO },
         seed: entry.seed,

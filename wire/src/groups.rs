@@ -1,5 +1,6 @@
 //! The groups of a job as a request states them.
 
+use crate::stated_fraction::fraction_read;
 use std::num::NonZeroU64;
 
 use canopy_proto::v1;
@@ -14,8 +15,6 @@ use crate::refused::RequestError;
 const CLASSES_MAX: usize = 64;
 /// Most jobs that run already.
 const RUNNING_MAX: usize = 16;
-/// Longest text of a time.
-const SECONDS_BYTES_MAX: usize = 4096;
 const COLLECTIVES: &str = "a collective, such as COLLECTIVE_ALLREDUCE, or set `next`";
 
 /// Groups of a job, as a request states them.
@@ -77,11 +76,13 @@ pub fn running_jobs(request: &v1::PlanGroupsRequest) -> Result<Vec<StatedRunning
     let running = |(position, one): (usize, &v1::RunningGroups)| {
         let read = || {
             let stated = stated(&one.layout, &one.groups, &one.ranks, one.members_only)?;
-            let text = Some(&one.seconds).filter(|text| text.len() <= SECONDS_BYTES_MAX);
-            let seconds =
-                text.and_then(|text| text.parse().ok()).filter(|seconds: &Ratio| seconds.parts().0.bits() > 0);
-            let unread = || RequestError::Seconds { field: "seconds", found: one.seconds.chars().take(80).collect() };
-            Ok(StatedRunning { stated, seconds: seconds.ok_or_else(unread)? })
+            let remedy = "state in which time all of its groups end, as its plan does";
+            let seconds = one.seconds.as_ref().ok_or(RequestError::Missing { field: "seconds", remedy })?;
+            let seconds = fraction_read("seconds", seconds)?;
+            if seconds.parts().0.bits() == 0 {
+                return Err(RequestError::Zero { field: "seconds" });
+            }
+            Ok(StatedRunning { stated, seconds })
         };
         read().map_err(|error| RequestError::Running { position, error: Box::new(error) })
     };
@@ -136,6 +137,7 @@ fn class((position, stated): (usize, &v1::GroupClass)) -> Result<Class, RequestE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fraction::fraction_of;
 
     fn request() -> v1::PlanGroupsRequest {
         let class = |name: &str, over: &str, collective: v1::Collective| v1::GroupClass {
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn running_jobs_are_read_with_their_places() {
         let v1::PlanGroupsRequest { layout, groups, .. } = request();
-        let seconds = "3/50".to_owned();
+        let seconds = Some(fraction_of(3, 50));
         let one = v1::RunningGroups { layout, groups, ranks: vec![7, 5, 3, 1], members_only: true, seconds };
         let asked = |one| v1::PlanGroupsRequest { running: vec![one], ..request() };
         let read = running_jobs(&asked(one.clone())).unwrap();
@@ -176,8 +178,12 @@ mod tests {
         assert_eq!((read[0].stated.transit, ranks), (Transit::Unused, vec![7, 3]));
         let field = |one| running_jobs(&asked(one)).unwrap_err().field();
         for seconds in ["", "0", "-1", "0.5", "1/0"] {
-            assert_eq!(field(v1::RunningGroups { seconds: seconds.to_owned(), ..one.clone() }), "running[0].seconds");
+            assert_eq!(
+                field(v1::RunningGroups { seconds: Some(v1::Fraction::new(seconds, 0.0)), ..one.clone() }),
+                "running[0].seconds"
+            );
         }
+        assert_eq!(field(v1::RunningGroups { seconds: None, ..one.clone() }), "running[0].seconds");
         assert_eq!(field(v1::RunningGroups { layout: String::new(), ..one.clone() }), "running[0].layout");
         let many = v1::PlanGroupsRequest { running: vec![one; 17], ..request() };
         assert_eq!(running_jobs(&many).unwrap_err().field(), "running");

@@ -1,7 +1,10 @@
 //! Faults on the wire, as [`canopy_faults`] describes them.
 
+use crate::fraction::StoredRatio;
+use crate::fraction::fraction_of;
+use crate::fraction::read_small;
 use bytes::Bytes;
-use canopy_faults::{Device, Loss, Remaining, Target, TargetError};
+use canopy_faults::{Device, Loss, Remaining, RemainingError, Target, TargetError};
 use canopy_proto::v1;
 use canopy_proto::v1::fault::Target as Stated;
 use prost::Message as _;
@@ -68,13 +71,21 @@ pub fn loss(stated: &v1::Fault) -> Result<Loss, LossError> {
             Target::Feature { switch: switch_name.clone(), multicast: *multicast, aggregate: *aggregate }
         }
     };
-    let remaining = match stated.remaining {
+    let remaining = match &stated.remaining {
         None => Remaining::GONE,
-        Some(v1::Ratio { numerator, denominator }) => {
-            Remaining::new(numerator, denominator).map_err(TargetError::from)?
-        }
+        Some(stated) => remaining(stated)?,
     };
     Ok(Loss { target: target.checked()?, remaining })
+}
+
+/// The fraction of a capacity that remains.
+///
+/// # Errors
+/// It is none from 0 to 1.
+pub(crate) fn remaining(stated: &v1::Fraction) -> Result<Remaining, TargetError> {
+    let unread = || RemainingError { found: stated.exact.chars().take(80).collect() };
+    let (numerator, denominator) = read_small(stated).map_err(|_| unread())?;
+    Ok(Remaining::new(numerator, denominator)?)
 }
 
 /// A loss on the wire.
@@ -103,8 +114,8 @@ pub fn on_the_wire(loss: &Loss) -> v1::Fault {
             aggregate: *aggregate,
         }),
     };
-    let remaining = (!loss.remaining.is_gone())
-        .then(|| v1::Ratio { numerator: loss.remaining.numerator(), denominator: loss.remaining.denominator() });
+    let remaining =
+        (!loss.remaining.is_gone()).then(|| fraction_of(loss.remaining.numerator(), loss.remaining.denominator()));
     v1::Fault { target: Some(target), remaining }
 }
 
@@ -113,9 +124,21 @@ pub fn loss_written(loss: &Loss) -> Bytes {
     on_the_wire(loss).encode_to_vec().into()
 }
 
+/// What remains, as versions before 0.2 wrote it.
+#[derive(Clone, PartialEq, prost::Message)]
+struct FormerFault {
+    #[prost(message, optional, tag = "9")]
+    remaining: Option<StoredRatio>,
+}
+
 /// Reads what [`loss_written`] wrote; `None` for anything else.
 pub fn loss_read(bytes: Bytes) -> Option<Loss> {
-    loss(&v1::Fault::decode(bytes).ok()?).ok()
+    let FormerFault { remaining } = FormerFault::decode(bytes.clone()).ok()?;
+    let mut fault = v1::Fault::decode(bytes).ok()?;
+    if let (Some(stated), Some(former)) = (&mut fault.remaining, remaining.filter(StoredRatio::is_stated)) {
+        *stated = former.fraction();
+    }
+    loss(&fault).ok()
 }
 
 #[cfg(test)]
@@ -156,7 +179,7 @@ mod tests {
             nic: nic.to_owned(),
             ..v1::DeviceTarget::default()
         };
-        let of_zero = v1::Ratio { numerator: 0, denominator: 0 };
+        let of_zero = fraction_of(0, 0);
         let refused = [
             (fault(None, None), "target"),
             (fault(Some(Stated::Nic(v1::NicTarget::default())), None), "target"),
@@ -167,7 +190,7 @@ mod tests {
                 "target",
             ),
             (fault(link(), Some(of_zero)), "remaining"),
-            (fault(link(), Some(v1::Ratio { numerator: 3, denominator: 2 })), "remaining"),
+            (fault(link(), Some(fraction_of(3, 2))), "remaining"),
         ];
         for (fault, field) in refused {
             assert_eq!(loss(&fault).unwrap_err().field(), field, "{fault:?}");

@@ -1,5 +1,6 @@
 //! Plans, bounds and their networks on the wire.
 
+use crate::fraction::fraction;
 use canopy_plan::PlanFile;
 use canopy_planner::{
     Bounds, File, HashKind, JointSummary, PLANNER_CLASS, Planned, Prepared, Puncture, Rejection, Request, ScheduleKey,
@@ -12,7 +13,7 @@ use canopy_schedule::{
 };
 use canopy_synth::{PlainBounds, ProvenTime};
 use canopy_topology::{NodeIndex, Rank, Rate, Ratio, Topology};
-use prost_types::Timestamp;
+use prost_types::{Duration, Timestamp};
 
 use crate::digest::sha256_hex;
 use crate::formats::format_on_the_wire;
@@ -22,7 +23,13 @@ use crate::request::{form_on_the_wire, slots_on_the_wire};
 /// Times of the stages of planning; those of a job are the caller's to add.
 pub fn timings(planned: Timings) -> v1::Timings {
     let Timings { bound_ms, synthesis_ms, check_ms, lower_ms } = planned;
-    v1::Timings { bound: bound_ms, synthesis: synthesis_ms, check: check_ms, lower: lower_ms, ..v1::Timings::default() }
+    v1::Timings {
+        bound: duration_of_ms(bound_ms),
+        synthesis: duration_of_ms(synthesis_ms),
+        check: duration_of_ms(check_ms),
+        lower: duration_of_ms(lower_ms),
+        ..v1::Timings::default()
+    }
 }
 
 /// A plan with all its artifacts. The server adds the owner.
@@ -59,7 +66,7 @@ pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
         rank_map: planned.rank_map.as_deref().map(slots_on_the_wire),
         superseded_by: String::new(),
         step_cost: verdict.steps.as_ref().map(step_cost),
-        path_choice: planned.proofs.choice_bound.as_ref().map(|bound| v1::PathChoice { bound: bound.to_string() }),
+        path_choice: planned.proofs.choice_bound.as_ref().map(|bound| v1::PathChoice { bound: fraction(bound) }),
         joint: joint.as_ref().and_then(in_common),
         links_used: match &planned.links_used {
             Some(known) => bits(known).into(),
@@ -94,7 +101,7 @@ fn provenance(request: &Request, planned: &Planned) -> v1::Provenance {
     v1::Provenance {
         version: plan.provenance.version.clone(),
         algorithm_requested: plan.provenance.algorithm.clone(),
-        wall_ms: planned.wall_ms,
+        wall_time: duration_of_ms(planned.wall_ms),
         planner_class: PLANNER_CLASS.to_owned(),
         request_key: String::new(),
         schedules: schedules.iter().map(ScheduleKey::to_string).collect(),
@@ -123,33 +130,32 @@ fn in_common(joint: &JointSummary) -> Option<v1::JointPlan> {
         ranks: joint.ranks.iter().map(|rank| rank.number()).collect(),
         size_bytes: joint.size_bytes.get(),
         steps_alone: joint.steps_alone,
-        seconds_alone: joint.seconds_alone.to_string(),
-        seconds_bound: joint.seconds_bound.to_string(),
+        seconds_alone: fraction(&joint.seconds_alone),
+        seconds_bound: fraction(&joint.seconds_bound),
         together: Some(v1::JointTimes {
             collectives: u32::try_from(joint.collectives).ok()?,
             steps: joint.steps,
-            seconds: joint.seconds.to_string(),
-            seconds_one_by_one: joint.seconds_one_by_one.to_string(),
-            seconds_longest_alone: joint.seconds_longest_alone.to_string(),
+            seconds: fraction(&joint.seconds),
+            seconds_one_by_one: fraction(&joint.seconds_one_by_one),
+            seconds_longest_alone: fraction(&joint.seconds_longest_alone),
         }),
     })
 }
 
 /// The best rate that any plan for a request can reach, with its proof, and what it would be otherwise.
 pub fn bounded(prepared: &Prepared, bounds: &Bounds) -> v1::ComputeBoundResponse {
-    let rate = |bound: Option<&Bound>| bound.map(|bound| bound.upper.to_string()).unwrap_or_default();
     let found = &bounds.found;
     let Prepared { topology, topology_key, shares, .. } = prepared;
     v1::ComputeBoundResponse {
-        bound: found.upper.to_string(),
-        lower: found.lower.to_string(),
+        bound: fraction(&found.upper),
+        lower: fraction(&found.lower),
         tight: found.is_tight(),
         certificate: Some(certificate(topology, prepared.collective, shares, &found.certificate)),
         topology: Some(topology_summary(topology, topology_key)),
         puncture: prepared.puncture.as_deref().map(puncture),
         warnings: warnings(&prepared.warnings),
-        without_in_network: rate(bounds.without_switches.as_ref()),
-        with_in_network: rate(bounds.with_nvls.as_ref()),
+        without_in_network: bounds.without_switches.as_ref().and_then(|bound| fraction(&bound.upper)),
+        with_in_network: bounds.with_nvls.as_ref().and_then(|bound| fraction(&bound.upper)),
         plain_bounds: bounds.plain.as_ref().map(plain_bounds),
     }
 }
@@ -157,9 +163,9 @@ pub fn bounded(prepared: &Prepared, bounds: &Bounds) -> v1::ComputeBoundResponse
 fn plain_bounds(PlainBounds { distances, degree }: &PlainBounds) -> v1::PlainBounds {
     let full_tree = degree.as_ref();
     v1::PlainBounds {
-        distances: distances.to_string(),
+        distances: fraction(distances),
         degree: full_tree.map(|(degree, _)| *degree),
-        full_tree: full_tree.map(|(_, rate)| rate.to_string()).unwrap_or_default(),
+        full_tree: full_tree.and_then(|(_, rate)| fraction(rate)),
     }
 }
 
@@ -194,6 +200,17 @@ pub fn plan_header(plan: &v1::Plan, inline_bytes_max: usize) -> v1::Plan {
         artifact.content.take_if(|content| inline_bytes_max == 0 || content.len() > inline_bytes_max);
     }
     plan
+}
+
+/// A time of so many milliseconds; `None` if it is 0 or less.
+pub fn duration_of_ms(ms: f64) -> Option<Duration> {
+    let time = std::time::Duration::try_from_secs_f64(ms / 1e3).ok().filter(|time| !time.is_zero())?;
+    Duration::try_from(time).ok()
+}
+
+/// The milliseconds of a time; 0 if it is unset.
+pub fn ms_of(time: Option<&Duration>) -> f64 {
+    time.map_or(0.0, |time| time.seconds as f64 * 1e3 + f64::from(time.nanos) / 1e6)
 }
 
 /// A time in milliseconds since 1970 UTC.
@@ -231,7 +248,7 @@ fn form(choice: &FormChoice) -> v1::FormChoice {
     v1::FormChoice {
         form: form_on_the_wire(choice.form).into(),
         reason: reason.into(),
-        two_phases: choice.two_phases.as_ref().map(ToString::to_string).unwrap_or_default(),
+        two_phases: choice.two_phases.as_ref().and_then(fraction),
     }
 }
 
@@ -245,7 +262,7 @@ fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
 
 /// The cost of steps on the wire.
 fn step_cost(cost: &StepCost) -> v1::StepCost {
-    v1::StepCost { count: cost.count, bandwidth: cost.bandwidth.to_string() }
+    v1::StepCost { count: cost.count, bandwidth: fraction(&cost.bandwidth) }
 }
 
 /// Depth of trees and paths. Floats, for display.
@@ -265,14 +282,11 @@ fn reach(shape: &Shape, verdict: &Verdict) -> Option<v1::Reach> {
 fn quality(plan: &PlanFile, optimality: &Ratio, with_nvls: Option<&Rate>) -> v1::Quality {
     let (bound, achieved) = (&plan.bound, &plan.achieved);
     v1::Quality {
-        bound: bound.upper.to_string(),
-        lower: bound.lower.to_string(),
+        bound: fraction(&bound.upper),
+        lower: fraction(&bound.lower),
         tight: bound.is_tight(),
-        achieved: achieved.to_string(),
-        optimality: optimality.to_string(),
-        bound_gigabytes_per_sec: bound.upper.gigabytes_per_sec(),
-        achieved_gigabytes_per_sec: achieved.gigabytes_per_sec(),
-        optimality_float: optimality.to_f64(),
+        achieved: fraction(achieved),
+        optimality: fraction(optimality),
         certificate: Some(certificate(
             &plan.topology,
             plan.schedule.collective,
@@ -280,18 +294,18 @@ fn quality(plan: &PlanFile, optimality: &Ratio, with_nvls: Option<&Rate>) -> v1:
             &bound.certificate,
         )),
         in_network: plan.in_network.as_ref().map(|weighed| in_network(weighed, bound)),
-        with_in_network: with_nvls.map(Rate::to_string).unwrap_or_default(),
+        with_in_network: with_nvls.and_then(fraction),
     }
 }
 
 fn in_network(weighed: &InNetwork, bound: &Bound) -> v1::InNetwork {
     let InNetwork { traffic_without, traffic, algbw } = weighed;
     v1::InNetwork {
-        traffic_without: traffic_without.to_string(),
-        traffic: traffic.to_string(),
-        saved: weighed.saved().to_string(),
-        algbw: algbw.to_string(),
-        optimality: algbw.ratio_to(&bound.upper).map(|ratio| ratio.to_string()).unwrap_or_default(),
+        traffic_without: fraction(traffic_without),
+        traffic: fraction(traffic),
+        saved: fraction(&weighed.saved()),
+        algbw: fraction(algbw),
+        optimality: algbw.ratio_to(&bound.upper).and_then(|ratio| fraction(&ratio)),
     }
 }
 
@@ -346,7 +360,7 @@ pub fn certificate(
                 terms: terms.iter().map(term).collect(),
                 potentials: potentials.iter().map(potential).collect(),
                 capacity: capacity.to_string(),
-                data: data.to_string(),
+                data: fraction(&data),
             })
         }
         Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, shares, lengths)),

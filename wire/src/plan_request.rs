@@ -2,6 +2,8 @@
 
 mod joint;
 
+use crate::fraction::{StoredRatio, tolerance};
+use crate::stated_fraction::small_fraction_read;
 use bytes::Bytes;
 use canopy_faults::Loss;
 use canopy_import::FileKind;
@@ -18,7 +20,7 @@ use crate::formats::target;
 use crate::losses::loss;
 use crate::plan::collective_of_wire;
 use crate::refused::{RequestError, above_zero};
-use crate::request::{draft, draft_on_the_wire, form, roots, slots, tolerance};
+use crate::request::{draft, draft_on_the_wire, form, roots, slots};
 
 /// Longest start-up time of a message: a second.
 pub const ALPHA_NS_MAX: u64 = 1_000_000_000;
@@ -108,9 +110,9 @@ pub fn plan_request(spec: v1::PlanSpec) -> Result<Request, RequestError> {
         max_depth: above_zero("max_depth", request.max_depth)?,
         tolerance: match request.tolerance {
             None => None,
-            Some(v1::Ratio { numerator, denominator }) => {
-                let stated = tolerance(v1::Ratio { numerator, denominator });
-                Some(stated.ok_or(RequestError::Tolerance { numerator, denominator })?)
+            Some(stated) => {
+                let (numerator, denominator) = small_fraction_read("tolerance", &stated)?;
+                Some(tolerance(numerator, denominator).ok_or(RequestError::Tolerance { found: stated.exact })?)
             }
         },
     };
@@ -173,9 +175,11 @@ pub fn kept_request<E>(
     plan_request(request).map_err(KeptRequestError::Request)
 }
 
-/// The joint collectives of a request, where versions up to 0.1 wrote them.
+/// Fields of a request as versions before 0.2 wrote them.
 #[derive(Clone, PartialEq, prost::Message)]
-struct FormerJoint {
+struct FormerSpec {
+    #[prost(message, optional, tag = "17")]
+    tolerance: Option<StoredRatio>,
     #[prost(message, repeated, tag = "23")]
     joint_collectives: Vec<v1::JointCollective>,
     #[prost(uint32, tag = "24")]
@@ -184,8 +188,11 @@ struct FormerJoint {
 
 /// The message of a stored request, as this version or an earlier one wrote it; `None` if it is damaged.
 fn kept_spec(message: Bytes) -> Option<v1::PlanSpec> {
-    let FormerJoint { joint_collectives, joint_position } = FormerJoint::decode(message.clone()).ok()?;
+    let FormerSpec { tolerance, joint_collectives, joint_position } = FormerSpec::decode(message.clone()).ok()?;
     let mut spec = v1::PlanSpec::decode(message).ok()?;
+    if let (Some(stated), Some(former)) = (&mut spec.tolerance, tolerance.filter(StoredRatio::is_stated)) {
+        *stated = former.fraction();
+    }
     if !joint_collectives.is_empty() {
         spec.joint = Some(v1::JointSpec { collectives: joint_collectives, position: joint_position });
     }

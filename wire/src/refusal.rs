@@ -220,6 +220,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Margin { .. } => "MARGIN_INVALID",
         RequestError::InBundle { error, .. } | RequestError::Running { error, .. } => request_reason(error),
         RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
+        RequestError::Fraction { .. } | RequestError::FractionValue { .. } => "FRACTION_INVALID",
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
         RequestError::Inline(InlineError::NoBandwidth { .. }) => "CAPACITY_NOT_POSITIVE",

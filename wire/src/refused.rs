@@ -43,8 +43,8 @@ pub enum RequestError {
     Repeated { field: String, what: String },
     #[error("{field} is `{found}`; use 1 to 63 letters, digits, `.`, `-` and `_`")]
     Name { field: String, found: String },
-    #[error("the margin is {numerator}/{denominator}; use a fraction in numbers of 32 bits")]
-    Margin { numerator: u64, denominator: u64 },
+    #[error("the margin is {found}; use a fraction in numbers of 32 bits")]
+    Margin { found: String },
     #[error("{error}")]
     InBundle { field: String, error: Box<Self> },
     #[error(
@@ -65,8 +65,8 @@ pub enum RequestError {
     PuncturedHere,
     #[error("{field} does not apply to {method}; leave it out")]
     NotApplicable { field: &'static str, method: &'static str },
-    #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
-    Tolerance { numerator: u64, denominator: u64 },
+    #[error("the tolerance is {found}; use a fraction between 0 and 1, in numbers of 32 bits")]
+    Tolerance { found: String },
     #[error("{found} ranks are placed, over the limit of {limit}; leave out placement")]
     TooManySlots { found: u64, limit: u64 },
     #[error(
@@ -75,8 +75,12 @@ pub enum RequestError {
     SlotDevices { position: usize },
     #[error(transparent)]
     Tenant(#[from] NotATenant),
-    #[error("the minimum optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
-    Optimality { numerator: u64, denominator: u64 },
+    #[error("the minimum optimality is {found}; use a fraction from 0 to 1")]
+    Optimality { found: String },
+    #[error("{field} is `{found}`; write an exact fraction such as 3/50 of whole numbers")]
+    Fraction { field: &'static str, found: String },
+    #[error("{field} is {exact} and {value} at once; leave out `value`")]
+    FractionValue { field: &'static str, exact: String, value: String },
     #[error(transparent)]
     Remaining(#[from] canopy_faults::RemainingError),
     #[error("layout: {0}")]
@@ -123,7 +127,9 @@ impl RequestError {
             Self::Layout(_) => "layout".to_owned(),
             Self::Job(error) => error.field(),
             Self::Running { position, error } => format!("running[{position}].{}", error.field()),
-            Self::Seconds { field, .. } => (*field).to_owned(),
+            Self::Seconds { field, .. } | Self::Fraction { field, .. } | Self::FractionValue { field, .. } => {
+                (*field).to_owned()
+            }
             Self::GroupSize { field, .. } | Self::Both { field, .. } => field.clone(),
         }
     }

@@ -2,7 +2,7 @@
 
 use canopy_proto::v1;
 use canopy_schedule::AllreduceForm;
-use canopy_synth::{RootPolicy, Tolerance};
+use canopy_synth::RootPolicy;
 use canopy_topology::{Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, Slot, TopologyDraft};
 
 use crate::refused::{InlineError, RequestError};
@@ -98,17 +98,6 @@ pub fn slots_on_the_wire(slots: &[Slot]) -> v1::Placement {
     }
     let counted = joined.into_iter().map(|(slot, count)| v1::RankSlot { count: Some(count), ..slot });
     v1::Placement { slots: counted.collect() }
-}
-
-/// The caller's tolerance; `None` if it is not valid.
-pub fn tolerance(stated: v1::Ratio) -> Option<Tolerance> {
-    Tolerance::new(u32::try_from(stated.numerator).ok()?, u32::try_from(stated.denominator).ok()?)
-}
-
-/// A tolerance on the wire.
-pub fn tolerance_on_the_wire(tolerance: Tolerance) -> v1::Ratio {
-    let (numerator, denominator) = tolerance.parts();
-    v1::Ratio { numerator: numerator.into(), denominator: denominator.into() }
 }
 
 /// The requested form of an allreduce, where unspecified is the planner's choice; `None` for an unknown number.

@@ -9,6 +9,7 @@ use canopy_proto::v1::{Plan, PlanResponse};
 use prost::Message as _;
 
 use crate::digest::sha256_hex;
+use crate::former;
 use crate::plan::{plan_header, warnings, warnings_read};
 
 /// Greatest number of bytes that a decoded plan takes for each that it has on the wire, without its files, and those of
@@ -61,8 +62,11 @@ impl StoredPlan {
 
     /// Reads what [`StoredPlan::encode`] wrote; `None` for anything else, and for a plan with a file without content.
     pub fn decode(bytes: Bytes) -> Option<Self> {
-        let PlanResponse { plan, warnings, .. } = PlanResponse::decode(bytes).ok()?;
-        let plan = plan.filter(|plan| plan.artifacts.iter().all(|artifact| artifact.content.is_some()))?;
+        let PlanResponse { plan, warnings, .. } = PlanResponse::decode(bytes.clone()).ok()?;
+        let mut plan = plan.filter(|plan| plan.artifacts.iter().all(|artifact| artifact.content.is_some()))?;
+        if former::is_former(&plan) {
+            former::add(bytes, &mut plan)?;
+        }
         Some(Self::new(plan, warnings_read(warnings)))
     }
 

@@ -1,7 +1,10 @@
 //! Single faults and what they leave, on the wire.
 
+use crate::fraction::fraction;
+use crate::stated_fraction::small_fraction_read;
 use canopy_faults::{EquivalentFaults, Loss, Remaining, SINGLE_KINDS};
 use canopy_planner::Left;
+use canopy_proto::Exact as _;
 use canopy_proto::v1;
 use canopy_topology::{FaultKind, Rate};
 
@@ -34,9 +37,12 @@ pub fn what_may_fail(request: &v1::WeighFaultsRequest) -> Result<(Vec<FaultKind>
         known.ok_or(RequestError::UnknownValue { field, number, known: KINDS })
     };
     let kinds: Vec<FaultKind> = request.kinds.iter().enumerate().map(kind).collect::<Result<_, _>>()?;
-    let remaining = match request.remaining {
+    let remaining = match &request.remaining {
         None => Remaining::GONE,
-        Some(v1::Ratio { numerator, denominator }) => Remaining::new(numerator, denominator)?,
+        Some(stated) => {
+            let (numerator, denominator) = small_fraction_read("remaining", stated)?;
+            Remaining::new(numerator, denominator)?
+        }
     };
     Ok((if kinds.is_empty() { SINGLE_KINDS.to_vec() } else { kinds }, remaining))
 }
@@ -53,12 +59,12 @@ pub fn fault_kind_of_wire(sent: v1::FaultKind) -> Option<FaultKind> {
 
 /// A group of faults, and what each of them leaves of a network with this bound.
 pub fn weighed_fault(group: &EquivalentFaults, remaining: Remaining, left: &Left, sound: &Rate) -> v1::WeighedFault {
-    let ratio = |rate: &Rate| rate.ratio_to(sound).map(|ratio| ratio.to_string()).unwrap_or_default();
+    let ratio = |rate: &Rate| rate.ratio_to(sound).and_then(|ratio| fraction(&ratio));
     let (outcome, bound, ratio, components) = match left {
-        Left::Bound(rate) => (v1::WeighedOutcome::Bounded, rate.to_string(), ratio(rate), 0),
-        Left::Apart(components) => (v1::WeighedOutcome::Disconnected, String::new(), String::new(), *components),
-        Left::TooFewRanks => (v1::WeighedOutcome::TooFewRanks, String::new(), String::new(), 0),
-        Left::RootLost => (v1::WeighedOutcome::RootLost, String::new(), String::new(), 0),
+        Left::Bound(rate) => (v1::WeighedOutcome::Bounded, fraction(rate), ratio(rate), 0),
+        Left::Apart(components) => (v1::WeighedOutcome::Disconnected, None, None, *components),
+        Left::TooFewRanks => (v1::WeighedOutcome::TooFewRanks, None, None, 0),
+        Left::RootLost => (v1::WeighedOutcome::RootLost, None, None, 0),
     };
     let fault = |target: &canopy_faults::Target| on_the_wire(&Loss { target: target.clone(), remaining });
     v1::WeighedFault {
@@ -75,7 +81,7 @@ pub fn weighed_fault(group: &EquivalentFaults, remaining: Remaining, left: &Left
 /// What each fault of a group leaves; `None` if the message says nothing that this build knows.
 pub fn left_of_wire(weighed: &v1::WeighedFault) -> Option<Left> {
     Some(match weighed.outcome() {
-        v1::WeighedOutcome::Bounded => Left::Bound(weighed.bound.parse().ok()?),
+        v1::WeighedOutcome::Bounded => Left::Bound(weighed.bound.read()?),
         v1::WeighedOutcome::Disconnected => Left::Apart(weighed.components),
         v1::WeighedOutcome::TooFewRanks => Left::TooFewRanks,
         v1::WeighedOutcome::RootLost => Left::RootLost,
@@ -86,6 +92,7 @@ pub fn left_of_wire(weighed: &v1::WeighedFault) -> Option<Left> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fraction::fraction_of;
 
     #[test]
     fn what_faults_leave_is_read_as_it_is_sent() {
@@ -95,7 +102,7 @@ mod tests {
         for left in [Left::Bound(rate("100/3")), Left::Apart(2), Left::TooFewRanks, Left::RootLost] {
             let sent = weighed_fault(&group, Remaining::GONE, &left, &rate("200/3"));
             assert_eq!(left_of_wire(&sent).as_ref(), Some(&left));
-            assert_eq!(sent.ratio, if matches!(left, Left::Bound(_)) { "1/2" } else { "" });
+            assert_eq!(sent.ratio.exact(), if matches!(left, Left::Bound(_)) { "1/2" } else { "" });
             assert_eq!((sent.alike, sent.faults.len(), sent.kind()), (2, 2, v1::FaultKind::Nics));
         }
         assert_eq!(left_of_wire(&v1::WeighedFault::default()), None);
@@ -124,7 +131,7 @@ mod tests {
         }
     }
 
-    fn remaining_of(remaining: Option<(u64, u64)>) -> Option<v1::Ratio> {
-        remaining.map(|(numerator, denominator)| v1::Ratio { numerator, denominator })
+    fn remaining_of(remaining: Option<(u64, u64)>) -> Option<v1::Fraction> {
+        remaining.map(|(numerator, denominator)| fraction_of(numerator, denominator))
     }
 }

@@ -5,7 +5,7 @@ mod limits;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use canopy_proto::v1::{self, PlanSpec, Ratio};
+use canopy_proto::v1::{self, Fraction, PlanSpec};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Rank, Topology, Transit, closest, read_part, renumbering, same_word};
 use clap::ValueEnum;
@@ -85,14 +85,14 @@ fn count_of_32_bits(text: &str) -> Result<u32, String> {
 }
 
 /// Reads a part of a whole: `1/64`, `1%`, `0.01`.
-pub(crate) fn part(text: &str) -> Result<Ratio, String> {
+pub(crate) fn part(text: &str) -> Result<Fraction, String> {
     let part = read_part(text.trim()).filter(|&(numerator, denominator)| {
         0 < numerator && numerator < denominator && denominator <= u64::from(u32::MAX)
     });
     let (numerator, denominator) = part.ok_or_else(|| {
         format!("`{text}` is not a fraction; write a value between 0 and 1, such as 1%, 0.01 or 1/100")
     })?;
-    Ok(Ratio { numerator, denominator })
+    Ok(canopy_wire::fraction_of(numerator, denominator))
 }
 
 /// A collective as its name says it.

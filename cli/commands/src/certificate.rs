@@ -1,5 +1,6 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1;
 use canopy_schedule::{Certificate, Collective, NamedParts, Shares};
 use canopy_topology::Topology;
@@ -98,7 +99,7 @@ impl CertificateSummary {
                     terms,
                     potentials: potentials.into_iter().map(potential).collect(),
                     capacity,
-                    data,
+                    data: data.exact().to_owned(),
                     checked,
                 }
             }

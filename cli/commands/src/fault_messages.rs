@@ -30,6 +30,8 @@ pub(crate) fn event(event: &Event) -> v1::FaultEvent {
 
 #[cfg(test)]
 mod tests {
+    use canopy_wire::fraction_of;
+
     use super::*;
 
     #[test]
@@ -39,7 +41,7 @@ mod tests {
         for name in ["link:a=b*1/2", "nic:h:3>p", "gpu:g", "host:h", "switch:s", "plane:p", "feature:s:multicast"] {
             assert_eq!(text(&wire(name)).as_deref(), Some(name));
         }
-        assert_eq!(wire("nic:a>b*2/4").remaining, Some(v1::Ratio { numerator: 1, denominator: 2 }));
+        assert_eq!(wire("nic:a>b*2/4").remaining, Some(fraction_of(1, 2)));
         let Some(v1::fault::Target::Link(link)) = wire("link:b=a").target else { panic!() };
         assert_eq!((link.from.as_str(), link.to.as_str(), link.one_way), ("a", "b", false));
         let said = Event {

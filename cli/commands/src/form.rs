@@ -22,7 +22,7 @@ impl FormSummary {
         let choice = plan.form.as_ref()?;
         let name = stated(choice.form().as_str_name(), "ALLREDUCE_FORM")?;
         let reason = stated(choice.reason().as_str_name(), "FORM_REASON")?;
-        let two_phases = (!choice.two_phases.is_empty()).then(|| choice.two_phases.clone());
+        let two_phases = choice.two_phases.as_ref().map(|rate| rate.exact.clone());
         Some(Self { name, reason, two_phases })
     }
 

@@ -3,6 +3,7 @@
 //! The folder is open only while it is read or written. Where a server runs on it, that server is asked instead: it holds
 //! the folder, and knows more of it.
 
+use canopy_wire::fraction;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub(crate) async fn plan(
     let answered = answered(folder, deadline, &mut |progress| receiver.progress(progress), work).await?;
     let Some((answer, took)) = answered else { return Ok(None) };
     let mut reply = answer.reply();
-    reply.timings.get_or_insert_default().total = took.as_secs_f64() * 1e3;
+    reply.timings.get_or_insert_default().total = canopy_wire::duration_of_ms(took.as_secs_f64() * 1e3);
     hand_over(reply, receiver).map(Some).map_err(CallError::Server)
 }
 
@@ -227,10 +228,10 @@ impl Watch for Shared {
     }
 
     fn bound(&self, algbw: &Rate) {
-        self.update(|progress| progress.bound = algbw.to_string());
+        self.update(|progress| progress.bound = fraction(&algbw));
     }
 
     fn incumbent(&self, algbw: &Rate) {
-        self.update(|progress| progress.incumbent = algbw.to_string());
+        self.update(|progress| progress.incumbent = fraction(&algbw));
     }
 }

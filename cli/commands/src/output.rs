@@ -1,5 +1,6 @@
 //! What commands print for machines, and the parts that several commands' JSON objects share.
 
+use canopy_proto::Exact as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -169,7 +170,7 @@ impl StepCostSummary {
     /// What a server says of a plan; none where it says nothing.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
         let StepCost { count, bandwidth } = plan.step_cost.clone()?;
-        Some(Self { t_l: count, t_b: bandwidth, unit: "M/B" })
+        Some(Self { t_l: count, t_b: bandwidth.exact().to_owned(), unit: "M/B" })
     }
 
     /// For people.
@@ -370,7 +371,13 @@ pub(crate) struct InNetworkSummary {
 impl InNetworkSummary {
     pub(crate) fn new(weighed: &InNetwork) -> Self {
         let InNetwork { traffic_without, traffic, saved, algbw, optimality } = weighed.clone();
-        Self { traffic_without, traffic, saved, algbw, optimality }
+        Self {
+            traffic_without: traffic_without.exact().to_owned(),
+            traffic: traffic.exact().to_owned(),
+            saved: saved.exact().to_owned(),
+            algbw: algbw.exact().to_owned(),
+            optimality: optimality.exact().to_owned(),
+        }
     }
 
     /// Whether it is faster than without.

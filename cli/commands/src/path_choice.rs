@@ -1,5 +1,6 @@
 //! How good a choice of one path for each pair is among its own paths, as JSON and as a line of text.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::Plan;
 use canopy_topology::{Rate, Ratio};
 use serde::Serialize;
@@ -22,8 +23,8 @@ pub(crate) struct PathChoiceSummary {
 impl PathChoiceSummary {
     /// What a server says of a plan; none where no path was chosen by an integer program, and for plans of older servers.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
-        let bound: Rate = plan.path_choice.as_ref()?.bound.parse().ok()?;
-        let reached: Rate = plan.quality.as_ref()?.achieved.parse().ok()?;
+        let bound: Rate = plan.path_choice.as_ref()?.bound.read()?;
+        let reached: Rate = plan.quality.as_ref()?.achieved.read()?;
         let gap = reached.ratio_to(&bound)?.missing_of(&Ratio::new(1_u32, 1_u32)?);
         let words = if reached == bound {
             "proven: no other choice of one path per pair is faster".to_owned()

@@ -1,5 +1,6 @@
 //! A line on a terminal's standard error that says how far a plan is, and for how long it has been made.
 
+use canopy_proto::Exact as _;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -59,7 +60,7 @@ impl ProgressLine {
             message += &format!(" {}/{}", progress.done, progress.total);
         }
         for (word, rate) in [("bound", &progress.bound), ("best so far", &progress.incumbent)] {
-            if let Ok(rate) = rate.parse::<Rate>() {
+            if let Some(rate) = rate.read::<Rate>() {
                 message += &format!(", {word} {} GB/s", gigabytes_per_sec(&rate));
             }
         }

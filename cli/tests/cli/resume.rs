@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use canopy_proto::v1::fetch_plan_file_event::Event as Fetched;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::{
-    Accepted, Artifact, ContentPiece, FetchPlanFileEvent, FetchPlanFileRequest, OutputFormat, Plan, PlanEvent,
-    PlanResponse, Quality, Validity,
+    Accepted, Artifact, ContentPiece, FetchPlanFileEvent, FetchPlanFileRequest, Fraction, OutputFormat, Plan,
+    PlanEvent, PlanResponse, Quality, Validity,
 };
 use sha2::{Digest as _, Sha256};
 use tonic::{Code, Status};
@@ -63,7 +63,7 @@ impl Script for Breaking {
         let plan = Plan {
             name: "plans/x".to_owned(),
             artifacts: vec![artifact()],
-            quality: Some(Quality { optimality: "1/1".to_owned(), ..Quality::default() }),
+            quality: Some(Quality { optimality: Some(Fraction::new("1/1", 1.0)), ..Quality::default() }),
             valid_for: Some(Validity { ranks: 2, size_bytes_max: 1024, in_place: true, ..Validity::default() }),
             ..Plan::default()
         };

@@ -5,6 +5,7 @@ import unittest
 from unittest import mock
 
 import grpc
+from google.rpc import error_details_pb2
 
 from canopy import v1
 from canopy.moving import MovingPlans, MovingRefused
@@ -12,15 +13,17 @@ from canopy.stream import StreamError
 
 TIERS = v1.PlanMovingEvent(tiers=v1.MovingTiers(ranks=4, box_size=2, rails=True))
 MATRIX = [0, 1, 2, 3] * 4
+HALF = v1.Fraction(exact="1/2", value=0.5)
 
 
 def plan(number, **changes):
     lists = {"from": [0, 1], "to": [2, 3], "leaves": [1, 1], "enters": [3, 3], "bytes": [5, 6]} | changes
-    return v1.PlanMovingEvent(plan=v1.MovingPlan(number=number, seconds="1/2", seconds_bound="1/2", **lists))
+    return v1.PlanMovingEvent(plan=v1.MovingPlan(number=number, seconds=HALF, seconds_bound=HALF, **lists))
 
 
 def refused(number):
-    error = v1.OperationError(code=9, reason="MOVING_STRANDED", message="rank 3 is lost")
+    error = v1.ErrorStatus(code=9, message="rank 3 is lost")
+    error.details.add().Pack(error_details_pb2.ErrorInfo(reason="MOVING_STRANDED", domain="canopy"))
     return v1.PlanMovingEvent(refusal=v1.MovingRefusal(number=number, error=error))
 
 

@@ -4,7 +4,7 @@ import { type Plan, type PlanExplanation } from "../messages/canopy/v1/plan_pb";
 import { Plans, type PlanSummary } from "../messages/canopy/v1/plans_pb";
 import { Empty, Field, Shown } from "../parts";
 import { call } from "../rpc";
-import { ago, bytes, collective, count, format, fraction, percent, rate, seconds, short } from "../words";
+import { ago, bytes, collective, count, format, fraction, lasting, percent, rate, short } from "../words";
 
 type Side = { plan: Plan; explanation: PlanExplanation; summary: PlanSummary | undefined };
 
@@ -22,7 +22,7 @@ const ROWS: [string, (side: Side) => string][] = [
   ["Chunks of each share", ({ plan }) => count(plan.chunksPerRank)],
   ["Steps or greatest depth", ({ plan }) => count(plan.steps)],
   ["Files", ({ plan }) => plan.artifacts.map((one) => `${format(one.format)} (${bytes(one.sizeBytes)})`).join(", ")],
-  ["Planning took", ({ plan }) => seconds((plan.provenance?.wallMs ?? 0) / 1000)],
+  ["Planning took", ({ plan }) => lasting(plan.provenance?.wallTime)],
   ["Made by", ({ plan }) => plan.provenance?.version ?? ""],
   ["Uses", ({ summary }) => (summary ? count(summary.hits) : "–")],
   ["Last used", ({ summary }) => ago(summary?.lastUseTime)],

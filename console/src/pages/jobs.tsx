@@ -5,7 +5,7 @@ import { amend, useAsked, type Route } from "../hooks";
 import { type Operation, Operations, OperationState } from "../messages/canopy/v1/operations_pb";
 import { Action, Badge, Bar, Choice, Empty, Facts, Field, Section, Shown, Table } from "../parts";
 import { call, codeName, requestId } from "../rpc";
-import { ago, clock, collective, counted, millis, priority, rate, seconds, short, state } from "../words";
+import { ago, clock, collective, counted, millis, priority, rate, reasonOf, seconds, short, state } from "../words";
 
 const TONES: Record<number, string> = { [OperationState.RUNNING]: "busy", [OperationState.SUCCEEDED]: "good", [OperationState.FAILED]: "bad", [OperationState.CANCELLED]: "warn" };
 
@@ -77,7 +77,7 @@ export function JobsPage({ route }: { route: Route }) {
 
 function Result({ of: { result } }: { of: Operation }) {
   if (result.case === "response") return <a href={`#/${result.value.plan?.name}`}><code>{short(result.value.plan?.name ?? "")}</code></a>;
-  if (result.case === "error") return <span title={result.value.message}>{result.value.reason || codeName(result.value.code)}</span>;
+  if (result.case === "error") return <span title={result.value.message}>{reasonOf(result.value) || codeName(result.value.code)}</span>;
   return <>–</>;
 }
 
@@ -105,9 +105,9 @@ export function JobPage({ name }: { name: string }) {
                 ["Tenant", metadata?.tenant],
               ]} />
             </Section>
-            {job.result.case === "response" && <Section title="Plan"><p>The job made <a href={`#/${job.result.value.plan?.name}`}><code>{job.result.value.plan?.name}</code></a>: {rate(job.result.value.plan?.quality?.achieved ?? "")}.</p>
+            {job.result.case === "response" && <Section title="Plan"><p>The job made <a href={`#/${job.result.value.plan?.name}`}><code>{job.result.value.plan?.name}</code></a>: {rate(job.result.value.plan?.quality?.achieved)}.</p>
               {job.result.value.warnings.map(({ code, text }) => <p><Badge tone="warn">{code}</Badge> {text}</p>)}</Section>}
-            {job.result.case === "error" && <Section title="Why there is no plan"><p>{job.result.value.message}</p><p class="codes"><code>{codeName(job.result.value.code)}</code> <code>{job.result.value.reason}</code></p></Section>}
+            {job.result.case === "error" && <Section title="Why there is no plan"><p>{job.result.value.message}</p><p class="codes"><code>{codeName(job.result.value.code)}</code> <code>{reasonOf(job.result.value)}</code></p></Section>}
             <Cancel of={job} again={asked.again} />
           </>
         );

@@ -5,7 +5,7 @@ import { amend, useAsked, type Route } from "../hooks";
 import { type Lease, type LeasedPlan, Leases, type ReplanEvent, ReplanStage } from "../messages/canopy/v1/leases_pb";
 import { Action, Badge, Empty, Facts, Field, Pages, Section, Shown, Table } from "../parts";
 import { call, CallError, OUT_OF_RANGE, PERMISSION_DENIED, requestId, stream, UNAUTHENTICATED } from "../rpc";
-import { ago, clock, counted, element, lasting, names, percent, priority, rate, short } from "../words";
+import { ago, clock, counted, element, lasting, names, percent, priority, rate, reasonOf, short } from "../words";
 
 const EVENTS_MAX = 200;
 /** Pause before a stream that ended is opened again. */
@@ -80,7 +80,7 @@ function Event({ of }: { of: ReplanEvent }) {
 function PlanOf({ of: { original, current, isReplanning, error } }: { of: LeasedPlan }) {
   return (
     <span class="leased">
-      {current ? <a href={`#/${current}`}><code>{short(current)}</code></a> : <Badge tone="bad">{error?.reason || "no plan"}</Badge>}
+      {current ? <a href={`#/${current}`}><code>{short(current)}</code></a> : <Badge tone="bad">{reasonOf(error) || "no plan"}</Badge>}
       {current && current !== original && <Badge tone="warn">replaced</Badge>}
       {isReplanning && <Badge tone="busy">planning</Badge>}
     </span>

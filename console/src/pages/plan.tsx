@@ -9,7 +9,7 @@ import { useReader } from "../reading";
 import { call, CallError, requestId, stream } from "../rpc";
 import { StepsDrawing } from "../steps";
 import { TreeDrawing } from "../tree";
-import { ago, bare, bytes, clock, collective, count, counted, exactRate, format, names, percent, rate, seconds, short } from "../words";
+import { ago, bare, bytes, clock, collective, count, counted, exactRate, format, lasting, names, percent, rate, short } from "../words";
 import { PlanLinks } from "./planlinks";
 import { Simulated } from "./simulated";
 
@@ -50,7 +50,7 @@ function Summary({ plan, explanation, summary, again }: { plan: Plan; explanatio
       <div class="figures">
         <Figure label="Reaches" value={<span title={exactRate(quality.achieved)}>{rate(quality.achieved)}</span>} note={`algbw of ${collective(plan.collective)}`} />
         <Figure label="Bound" value={<span title={exactRate(quality.bound)}>{rate(quality.bound)}</span>} note={quality.tight ? "known to be reachable" : "not known to be reachable"} />
-        <Figure label="Of optimal" value={<span title={quality.optimality}>{percent(quality.optimality)}</span>} tone={quality.optimality === "1/1" ? "good" : ""} note={quality.optimality === "1/1" ? "proven optimal" : `${percent(explanation.gap)} below the bound`} />
+        <Figure label="Of optimal" value={<span title={quality.optimality?.exact}>{percent(quality.optimality)}</span>} tone={quality.optimality?.exact === "1/1" ? "good" : ""} note={quality.optimality?.exact === "1/1" ? "proven optimal" : `${percent(explanation.gap)} below the bound`} />
         <Figure label="Ranks" value={count(plan.topology?.ranks ?? 0)} note={plan.network || undefined} />
       </div>
       <Section title="What limits it">
@@ -145,7 +145,7 @@ function Origin({ plan, summary }: { plan: Plan; summary: PlanSummary | undefine
       <Facts of={[
         ["Requested algorithm", made.algorithmRequested],
         ["Made by", `canopy ${made.version}`],
-        ["Planning took", seconds(made.wallMs / 1000)],
+        ["Planning took", lasting(made.wallTime)],
         ["Repaired from", made.repairedFrom && <a href={`#/${made.repairedFrom}`}><code>{short(made.repairedFrom)}</code></a>],
         ["Tenant", made.tenant],
         ["Stored", summary && <span title={clock(summary.createTime)}>{ago(summary.createTime)}</span>],

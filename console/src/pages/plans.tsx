@@ -37,7 +37,7 @@ export function PlansPage({ route }: { route: Route }) {
                 { head: "Network", by: "network", cell: (plan) => <>{plan.network || <code>{plan.topologyHash.slice(0, 12)}</code>}{plan.without && <> without {plan.without}</>}</> },
                 { head: "Ranks", by: "ranks", cell: (plan) => count(plan.ranks), number: true },
                 { head: "Algorithm", by: "algorithm", cell: (plan) => plan.algorithm },
-                { head: "Of optimal", by: "optimality", cell: (plan) => <span title={plan.optimality}>{percent(plan.optimality)}</span>, number: true },
+                { head: "Of optimal", by: "optimality", cell: (plan) => <span title={plan.optimality?.exact}>{percent(plan.optimality)}</span>, number: true },
                 { head: "Size", by: "size_bytes", cell: (plan) => bytes(plan.sizeBytes), number: true },
                 { head: "Uses", by: "hits", cell: (plan) => count(plan.hits), number: true },
                 { head: "Last used", by: "last_used", cell: (plan) => <span title={clock(plan.lastUseTime)}>{ago(plan.lastUseTime)}</span> },

@@ -4,7 +4,7 @@ import { Analysis, FaultKind, type WeighedFault, WeighedOutcome, type WeighFault
 import { Collective } from "../messages/canopy/v1/plan_pb";
 import { Bar, Choice, Problem, Section, Table } from "../parts";
 import { CallError, stream } from "../rpc";
-import { counted, element, percent, rate } from "../words";
+import { counted, element, fraction, percent, rate } from "../words";
 import type { Source } from "./network";
 
 const COLLECTIVES: [string, string][] = Object.entries(Collective).filter(([, value]) => typeof value === "number" && value > 0).map(([name, value]) => [String(value), name.toLowerCase().replace(/_/g, "-")]);
@@ -33,7 +33,7 @@ export function WhatIf({ source }: { source: Source }) {
     const show = (change: Partial<Weighing>) => own.signal.aborted || setWeighing((state = { ...state, ...change }));
     show({});
     const topology = "cluster" in source ? { source: { case: "cluster" as const, value: { cluster: source.cluster } } } : { source: { case: "name" as const, value: source.topology } };
-    const request = { request: { topology, collective: { kind: Number(collective) } }, kinds: kind ? [Number(kind)] : [] };
+    const request = { topology, collective: { kind: Number(collective) }, kinds: kind ? [Number(kind)] : [] };
     try {
       for await (const { event } of stream(Analysis.method.weighFaults, request, { signal: own.signal, seconds: 3000 })) {
         if (event.case === "started") show({ started: event.value });
@@ -57,13 +57,13 @@ export function WhatIf({ source }: { source: Source }) {
       {isBusy && <Bar tone="busy" value={weighing.started ? weighing.weighed / Math.max(1, weighing.started.groups) : 0} label={weighing.started ? `${weighing.weighed} of ${counted(weighing.started.groups, "group")} of equal faults` : "Computing the bound"} />}
       {weighing?.isDone && (
         <>
-          <p>Without another fault, the bound is {rate(weighing.started?.bound ?? "")}.</p>
+          <p>Without another fault, the bound is {rate(weighing.started?.bound)}.</p>
           <Table label="Single faults, most harmful first" rows={weighing.groups.slice(0, 500)} keyOf={(group) => element(group.faults[0])}
             columns={[
               { head: "If this fails", cell: (group) => <code>{element(group.faults[0])}</code> },
               { head: "or any of", cell: (group) => group.alike > 1 ? <span title={group.faults.map(element).slice(0, 40).join(", ")}>{counted(group.alike - 1, "equal fault")}</span> : "–", number: true },
               { head: "Bound that remains", cell: (group) => outcome(group) },
-              { head: "Of the present bound", cell: (group) => group.outcome === WeighedOutcome.BOUNDED ? <Bar value={Number(group.ratio.split("/")[0]) / Number(group.ratio.split("/")[1] ?? 1)} label={percent(group.ratio)} /> : "0 %" },
+              { head: "Of the present bound", cell: (group) => group.outcome === WeighedOutcome.BOUNDED ? <Bar value={fraction(group.ratio)} label={percent(group.ratio)} /> : "0 %" },
             ]} />
         </>
       )}

@@ -406,7 +406,7 @@ def asks_a_server(rank: int, rank_count: int) -> None:
                         number, count = request.matrix.number, request.matrix.bytes
                         rows = [list(count[8 * sender : 8 * sender + 8]) for sender in range(8)]
                         if step == 2:
-                            error = v1.OperationError(message="not this one")
+                            error = v1.ErrorStatus(message="not this one")
                             yield v1.PlanMovingEvent(refusal=v1.MovingRefusal(number=number, error=error))
                             continue
                         if step == 3:
@@ -415,7 +415,8 @@ def asks_a_server(rank: int, rank_count: int) -> None:
                             time.sleep(1.5)
                         columns = moving_plans.plan(random.Random(step), shape, rows).columns
                         lists = dict(zip(("from", "to", "leaves", "enters", "bytes"), columns))
-                        made = v1.MovingPlan(number=number, seconds="1/2", seconds_bound="1/2", **lists)
+                        half = v1.Fraction(exact="1/2", value=0.5)
+                        made = v1.MovingPlan(number=number, seconds=half, seconds_bound=half, **lists)
                         yield v1.PlanMovingEvent(plan=made)
 
             server = grpc.server(ThreadPoolExecutor(4))

@@ -58,12 +58,12 @@ pub struct Punctured {
     pub faults: ::prost::alloc::vec::Vec<Fault>,
 }
 /// An element of a network that is broken or slow.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Fault {
-    /// Fraction of its capacity that is left, less than 1; a link's remaining rate is rounded down to whole bytes per
+    /// Fraction of its capacity that is left, at most 1; a link's remaining rate is rounded down to whole bytes per
     /// second. Unset: nothing is left. Not for features.
     #[prost(message, optional, tag = "9")]
-    pub remaining: ::core::option::Option<Ratio>,
+    pub remaining: ::core::option::Option<Fraction>,
     /// The element. Set exactly one.
     #[prost(oneof = "fault::Target", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub target: ::core::option::Option<fault::Target>,
@@ -153,14 +153,14 @@ pub struct SwitchFeature {
     pub aggregate: bool,
 }
 /// An exact fraction.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Ratio {
-    /// Numerator.
-    #[prost(uint64, tag = "1")]
-    pub numerator: u64,
-    /// Denominator, > 0.
-    #[prost(uint64, tag = "2")]
-    pub denominator: u64,
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Fraction {
+    /// `num` or `num/den` in decimal digits, den > 0. Answers have it in lowest terms.
+    #[prost(string, tag = "3")]
+    pub exact: ::prost::alloc::string::String,
+    /// The same as a double, for people. Requests need not have it; if they do, it must be the double next to `exact`.
+    #[prost(double, tag = "4")]
+    pub value: f64,
 }
 /// Text of a topology file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -526,7 +526,7 @@ pub struct Plan {
 }
 /// A plan's part in a joint schedule. Step numbers are common to all its plans: step 3 of one runs at the same time as
 /// step 3 of the others, and no two of them use one link in it.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct JointPlan {
     /// Its index among the joint plans, from 0.
     #[prost(uint32, tag = "1")]
@@ -540,19 +540,19 @@ pub struct JointPlan {
     /// Steps that its collective takes alone.
     #[prost(uint64, tag = "4")]
     pub steps_alone: u64,
-    /// Time of those steps in seconds, `num/den`.
-    #[prost(string, tag = "5")]
-    pub seconds_alone: ::prost::alloc::string::String,
+    /// Time of those steps in seconds.
+    #[prost(message, optional, tag = "8")]
+    pub seconds_alone: ::core::option::Option<Fraction>,
     /// Lower bound on the time of any schedule of this collective alone, with the given chunks and the routes of its
-    /// ranks, in seconds, `num/den`.
-    #[prost(string, tag = "6")]
-    pub seconds_bound: ::prost::alloc::string::String,
+    /// ranks, in seconds.
+    #[prost(message, optional, tag = "9")]
+    pub seconds_bound: ::core::option::Option<Fraction>,
     /// Times of all joint collectives.
     #[prost(message, optional, tag = "7")]
     pub together: ::core::option::Option<JointTimes>,
 }
 /// Times of concurrent collectives. A send starts at its own time, once its links are free.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct JointTimes {
     /// Number of collectives.
     #[prost(uint32, tag = "1")]
@@ -560,15 +560,15 @@ pub struct JointTimes {
     /// Steps of the joint schedule.
     #[prost(uint64, tag = "2")]
     pub steps: u64,
-    /// When the last send ends, in seconds, `num/den`.
-    #[prost(string, tag = "3")]
-    pub seconds: ::prost::alloc::string::String,
+    /// When the last send ends, in seconds.
+    #[prost(message, optional, tag = "6")]
+    pub seconds: ::core::option::Option<Fraction>,
     /// Total time if they run one after the other, likewise.
-    #[prost(string, tag = "4")]
-    pub seconds_one_by_one: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "7")]
+    pub seconds_one_by_one: ::core::option::Option<Fraction>,
     /// Time of the one that takes longest alone, likewise.
-    #[prost(string, tag = "5")]
-    pub seconds_longest_alone: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "8")]
+    pub seconds_longest_alone: ::core::option::Option<Fraction>,
 }
 /// Bounds on the time of all schedules with equally many chunks, for messages of the largest size that the plan is valid
 /// for. All times count equal ticks: steps, if all links are alike and latencies are ignored. Only the planner states
@@ -601,24 +601,24 @@ pub struct PhaseTime {
     pub bound: u64,
 }
 /// A bound on all choices of one path per pair from the sets that the integer program chose from.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PathChoice {
-    /// No such choice has a greater algbw, in bytes per second, `num/den`. Not a bound for the collective.
-    #[prost(string, tag = "1")]
-    pub bound: ::prost::alloc::string::String,
+    /// No such choice has a greater algbw, in bytes per second. Not a bound for the collective.
+    #[prost(message, optional, tag = "2")]
+    pub bound: ::core::option::Option<Fraction>,
 }
 /// Both terms of the time of a schedule in steps, where each step starts when the previous one has ended; likewise for a
 /// sequential schedule, whose routes carry one send after the other with their part of every link.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StepCost {
     /// T_L: number of steps, each of which costs one latency.
     #[prost(uint32, tag = "1")]
     pub count: u32,
-    /// T_B, `num/den`: the sum over all steps of the time of the busiest link, or the end of the last send of a sequential
+    /// T_B: the sum over all steps of the time of the busiest link, or the end of the last send of a sequential
     /// schedule. In units of the time that all data (M) takes over all ports of the rank with the most bandwidth (B),
     /// including ports that lead back to the rank itself.
-    #[prost(string, tag = "2")]
-    pub bandwidth: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub bandwidth: ::core::option::Option<Fraction>,
 }
 /// The device of each rank.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -643,7 +643,7 @@ pub struct RankSlot {
     pub count: ::core::option::Option<u32>,
 }
 /// The form of an allreduce, and why it was chosen.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FormChoice {
     /// The form.
     #[prost(enumeration = "AllreduceForm", tag = "1")]
@@ -652,8 +652,8 @@ pub struct FormChoice {
     #[prost(enumeration = "FormReason", tag = "2")]
     pub reason: i32,
     /// Algbw of two phases one after the other; unset unless the form is ALLREDUCE_FORM_TREES and it is known.
-    #[prost(string, tag = "3")]
-    pub two_phases: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub two_phases: ::core::option::Option<Fraction>,
 }
 /// How far data travels in a plan of trees or paths, from each root to the farthest rank. Means are over all trees or
 /// paths; for allreduce, over both phases together.
@@ -678,9 +678,9 @@ pub struct Provenance {
     /// The requested algorithm, such as `auto`.
     #[prost(string, tag = "2")]
     pub algorithm_requested: ::prost::alloc::string::String,
-    /// Wall time of planning in milliseconds: bound, synthesis, check and lowering.
-    #[prost(double, tag = "3")]
-    pub wall_ms: f64,
+    /// Wall time of planning: bound, synthesis, check and lowering.
+    #[prost(message, optional, tag = "10")]
+    pub wall_time: ::core::option::Option<::prost_types::Duration>,
     /// Class of the planner: another class makes other plans. This and the following fields are unset in plans of older
     /// versions.
     #[prost(string, tag = "4")]
@@ -721,29 +721,20 @@ pub struct RejectedRival {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Quality {
     /// Proven upper bound on algbw.
-    #[prost(string, tag = "1")]
-    pub bound: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "17")]
+    pub bound: ::core::option::Option<Fraction>,
     /// A rate known to be reachable; equals `bound` exactly when `tight`.
-    #[prost(string, tag = "2")]
-    pub lower: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "18")]
+    pub lower: ::core::option::Option<Fraction>,
     /// Whether the bound is known to be reachable.
     #[prost(bool, tag = "3")]
     pub tight: bool,
     /// Algbw of this plan, recomputed from its transfers.
-    #[prost(string, tag = "4")]
-    pub achieved: ::prost::alloc::string::String,
-    /// achieved ÷ bound in lowest terms, always `num/den`: `1/1` means proven optimal.
-    #[prost(string, tag = "5")]
-    pub optimality: ::prost::alloc::string::String,
-    /// `bound` in 10⁹ bytes per second, for display.
-    #[prost(double, tag = "6")]
-    pub bound_gigabytes_per_sec: f64,
-    /// `achieved` in 10⁹ bytes per second, for display.
-    #[prost(double, tag = "7")]
-    pub achieved_gigabytes_per_sec: f64,
-    /// `optimality` as a float, for display.
-    #[prost(double, tag = "8")]
-    pub optimality_float: f64,
+    #[prost(message, optional, tag = "19")]
+    pub achieved: ::core::option::Option<Fraction>,
+    /// achieved ÷ bound, always `num/den`: `1/1` means proven optimal.
+    #[prost(message, optional, tag = "20")]
+    pub optimality: ::core::option::Option<Fraction>,
     /// Proof of `bound`, checked before the plan was released.
     #[prost(message, optional, tag = "9")]
     pub certificate: ::core::option::Option<Certificate>,
@@ -751,29 +742,29 @@ pub struct Quality {
     #[prost(message, optional, tag = "15")]
     pub in_network: ::core::option::Option<InNetwork>,
     /// As in ComputeBoundResponse: the upper bound if NVSwitches multicast and aggregate. Set if and only if that is more than `bound`.
-    #[prost(string, tag = "16")]
-    pub with_in_network: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "21")]
+    pub with_in_network: ::core::option::Option<Fraction>,
 }
 /// Loads of a plan on a network with switches that multicast or aggregate. Once a tree reaches a multicasting switch,
 /// the switch feeds everything that the tree sends through it; an aggregating switch sends the sum of a tree's inputs
 /// once.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct InNetwork {
-    /// Bytes over all links per byte of message, without multicast and aggregation, `num/den`.
-    #[prost(string, tag = "1")]
-    pub traffic_without: ::prost::alloc::string::String,
-    /// Bytes over all links per byte of message, with all multicast and aggregation that switches support, `num/den`.
-    #[prost(string, tag = "2")]
-    pub traffic: ::prost::alloc::string::String,
-    /// Fraction of `traffic_without` that is saved, `num/den`.
-    #[prost(string, tag = "3")]
-    pub saved: ::prost::alloc::string::String,
+    /// Bytes over all links per byte of message, without multicast and aggregation.
+    #[prost(message, optional, tag = "6")]
+    pub traffic_without: ::core::option::Option<Fraction>,
+    /// Bytes over all links per byte of message, with all multicast and aggregation that switches support.
+    #[prost(message, optional, tag = "7")]
+    pub traffic: ::core::option::Option<Fraction>,
+    /// Fraction of `traffic_without` that is saved.
+    #[prost(message, optional, tag = "8")]
+    pub saved: ::core::option::Option<Fraction>,
     /// Algbw with multicast and aggregation, in bytes per second; at least `achieved`.
-    #[prost(string, tag = "4")]
-    pub algbw: ::prost::alloc::string::String,
-    /// `algbw` ÷ bound, `num/den`: what the plan reaches where its files use the switches.
-    #[prost(string, tag = "5")]
-    pub optimality: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "9")]
+    pub algbw: ::core::option::Option<Fraction>,
+    /// `algbw` ÷ bound: what the plan reaches where its files use the switches.
+    #[prost(message, optional, tag = "10")]
+    pub optimality: ::core::option::Option<Fraction>,
 }
 /// Proof of an upper bound on algbw, which anyone can check by adding up capacities.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -813,9 +804,9 @@ pub struct SumCertificate {
     /// Sum of capacity × count over all links, in bytes per second, as decimal text.
     #[prost(string, tag = "3")]
     pub capacity: ::prost::alloc::string::String,
-    /// What must pass, as a multiple of the message, `num/den`.
-    #[prost(string, tag = "4")]
-    pub data: ::prost::alloc::string::String,
+    /// What must pass, as a multiple of the message.
+    #[prost(message, optional, tag = "5")]
+    pub data: ::core::option::Option<Fraction>,
 }
 /// A cut or a partition that counts this often.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -955,12 +946,9 @@ pub struct PlanExplanation {
     /// The plan, without the content of its files. Its certificate names the nodes of the limiting set.
     #[prost(message, optional, tag = "1")]
     pub plan: ::core::option::Option<Plan>,
-    /// 1 − achieved ÷ bound, exact, always `num/den`: `0/1` means proven optimal.
-    #[prost(string, tag = "2")]
-    pub gap: ::prost::alloc::string::String,
-    /// `gap` as a float, for display.
-    #[prost(double, tag = "3")]
-    pub gap_float: f64,
+    /// 1 − achieved ÷ bound, exact: `0/1` means proven optimal.
+    #[prost(message, optional, tag = "2")]
+    pub gap: ::core::option::Option<Fraction>,
     /// The limit in one sentence, with the nodes and the capacity that bound every schedule.
     #[prost(string, tag = "4")]
     pub limit: ::prost::alloc::string::String,
@@ -1354,30 +1342,30 @@ pub struct Fallback {
     #[prost(string, tag = "4")]
     pub plan: ::prost::alloc::string::String,
 }
-/// Wall times of one request in milliseconds; 0 for stages that did not run.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+/// Wall times of one request; unset for stages that did not run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Timings {
     /// Waiting for a worker.
-    #[prost(double, tag = "1")]
-    pub queue: f64,
+    #[prost(message, optional, tag = "1")]
+    pub queue: ::core::option::Option<::prost_types::Duration>,
     /// Reading the topology and hashing it.
-    #[prost(double, tag = "2")]
-    pub canonical: f64,
+    #[prost(message, optional, tag = "2")]
+    pub canonical: ::core::option::Option<::prost_types::Duration>,
     /// Finding the bound and its certificate.
-    #[prost(double, tag = "3")]
-    pub bound: f64,
+    #[prost(message, optional, tag = "3")]
+    pub bound: ::core::option::Option<::prost_types::Duration>,
     /// Finding the schedule.
-    #[prost(double, tag = "4")]
-    pub synthesis: f64,
+    #[prost(message, optional, tag = "4")]
+    pub synthesis: ::core::option::Option<::prost_types::Duration>,
     /// Checking schedule and certificate.
-    #[prost(double, tag = "5")]
-    pub check: f64,
+    #[prost(message, optional, tag = "5")]
+    pub check: ::core::option::Option<::prost_types::Duration>,
     /// Writing the files, reading them back and running them in the emulator.
-    #[prost(double, tag = "6")]
-    pub lower: f64,
+    #[prost(message, optional, tag = "6")]
+    pub lower: ::core::option::Option<::prost_types::Duration>,
     /// From the arrival of the request to this message.
-    #[prost(double, tag = "7")]
-    pub total: f64,
+    #[prost(message, optional, tag = "7")]
+    pub total: ::core::option::Option<::prost_types::Duration>,
 }
 /// A warning beside a successful reply.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1447,14 +1435,14 @@ pub mod operation {
     pub enum Result {
         /// Why the job ended without a plan.
         #[prost(message, tag = "4")]
-        Error(super::OperationError),
+        Error(super::ErrorStatus),
         /// The plan, without the content of its files.
         #[prost(message, tag = "5")]
         Response(super::PlanResponse),
     }
 }
 /// State and progress of a job.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OperationMetadata {
     /// 64 hexadecimal digits: equal for requests that share one job.
     #[prost(string, tag = "1")]
@@ -1488,7 +1476,7 @@ pub struct OperationMetadata {
     pub tenant: ::prost::alloc::string::String,
 }
 /// Progress of a job.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Progress {
     /// `queue`, `read`, `bound`, `optimum`, `switches`, `trees`, `routes`, `check`, `lower` or `store`.
     #[prost(string, tag = "1")]
@@ -1499,25 +1487,26 @@ pub struct Progress {
     /// Steps of the stage; 0 if unknown.
     #[prost(uint64, tag = "3")]
     pub total: u64,
-    /// Proven upper bound on algbw, once known: an exact fraction in bytes per second.
-    #[prost(string, tag = "4")]
-    pub bound: ::prost::alloc::string::String,
-    /// Algbw of the best checked plan so far, once there is one: an exact fraction in bytes per second.
-    #[prost(string, tag = "5")]
-    pub incumbent: ::prost::alloc::string::String,
+    /// Proven upper bound on algbw, once known, in bytes per second.
+    #[prost(message, optional, tag = "4")]
+    pub bound: ::core::option::Option<Fraction>,
+    /// Algbw of the best checked plan so far, once there is one, in bytes per second.
+    #[prost(message, optional, tag = "5")]
+    pub incumbent: ::core::option::Option<Fraction>,
 }
-/// Why a job ended without a plan: the error that a waiting call gets.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OperationError {
-    /// Number of the gRPC code.
+/// Why something failed. On the wire the same as google.rpc.Status, so whatever reads that reads this.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ErrorStatus {
+    /// The gRPC code with which a call would have failed.
     #[prost(int32, tag = "1")]
     pub code: i32,
-    /// Stable reason in capitals, as in ErrorInfo.
-    #[prost(string, tag = "2")]
-    pub reason: ::prost::alloc::string::String,
     /// Text for people.
-    #[prost(string, tag = "3")]
+    #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
+    /// google.rpc details, as errors of calls carry them: always a google.rpc.ErrorInfo with domain `canopy` and a stable
+    /// reason.
+    #[prost(message, repeated, tag = "3")]
+    pub details: ::prost::alloc::vec::Vec<::prost_types::Any>,
 }
 /// Names an operation.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2210,10 +2199,10 @@ pub struct RunningGroups {
     /// As in PlanGroupsRequest.
     #[prost(bool, tag = "4")]
     pub members_only: bool,
-    /// In which time all its groups end, in seconds, `num/den`: no less than GroupRates.seconds of its own plan. Twice as much leaves
+    /// In which time all its groups end, in seconds: no less than GroupRates.seconds of its own plan. Twice as much leaves
     /// half of what the job could use of each link. Must be given.
-    #[prost(string, tag = "5")]
-    pub seconds: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub seconds: ::core::option::Option<Fraction>,
 }
 /// One message of PlanGroups.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2247,14 +2236,14 @@ pub mod plan_groups_event {
     }
 }
 /// The end of a round of FollowGroups.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupsSettled {
     /// Its number, from 0 on.
     #[prost(uint64, tag = "1")]
     pub round: u64,
     /// Why the groups have no plans on what faults have left; those of earlier rounds may use what is dead. Unset: they have.
     #[prost(message, optional, tag = "2")]
-    pub error: ::core::option::Option<OperationError>,
+    pub error: ::core::option::Option<ErrorStatus>,
 }
 /// How far a job's groups are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2269,7 +2258,7 @@ pub struct GroupsProgress {
     #[prost(uint32, tag = "3")]
     pub total: u32,
 }
-/// What the groups of a job reach at once. Times are in seconds, exact, `num/den`, for one collective of each group.
+/// What the groups of a job reach at once. Times are in seconds, for one collective of each group.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupRates {
     /// The network, after faults.
@@ -2277,20 +2266,20 @@ pub struct GroupRates {
     pub topology: ::core::option::Option<TopologySummary>,
     /// All groups together, if each has the best plan in its share of the links. Plans with fewer trees or lower ones, and
     /// some whose links are not alike both ways, take longer: see GroupPlan.seconds.
-    #[prost(string, tag = "2")]
-    pub seconds: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub seconds: ::core::option::Option<Fraction>,
     /// What no schedule beats, as the lengths prove; the same as `seconds` where the optimum is proven.
-    #[prost(string, tag = "3")]
-    pub seconds_bound: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub seconds_bound: ::core::option::Option<Fraction>,
     /// Rings in the order of ranks, all at once. Unset without a comparison, as the next two.
-    #[prost(string, tag = "4")]
-    pub seconds_rings: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub seconds_rings: ::core::option::Option<Fraction>,
     /// One class after another, each jointly optimal.
-    #[prost(string, tag = "5")]
-    pub seconds_phases: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub seconds_phases: ::core::option::Option<Fraction>,
     /// Each group by the plan that is best for it on the empty network, all at once.
-    #[prost(string, tag = "6")]
-    pub seconds_alone: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub seconds_alone: ::core::option::Option<Fraction>,
     /// By class, in the order of the request.
     #[prost(message, repeated, tag = "7")]
     pub classes: ::prost::alloc::vec::Vec<GroupClassRates>,
@@ -2314,34 +2303,34 @@ pub struct GroupRates {
     pub rank_order: ::prost::alloc::vec::Vec<u32>,
 }
 /// An order of the dimensions of a layout.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupOrder {
     /// The dimensions, the fastest first, such as `tp=8 dp=16`.
     #[prost(string, tag = "1")]
     pub layout: ::prost::alloc::string::String,
-    /// What all groups take together in this order, in seconds, `num/den`; unset if link prices of a better one prove that it is no
+    /// What all groups take together in this order, in seconds; unset if link prices of a better one prove that it is no
     /// faster.
-    #[prost(string, tag = "2")]
-    pub seconds: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub seconds: ::core::option::Option<Fraction>,
     /// What they take at least.
-    #[prost(string, tag = "3")]
-    pub seconds_bound: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub seconds_bound: ::core::option::Option<Fraction>,
 }
 /// Groups that take equally long for their sizes.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupLevel {
-    /// What each takes, in seconds, `num/den`.
-    #[prost(string, tag = "1")]
-    pub seconds: ::prost::alloc::string::String,
+    /// What each takes, in seconds.
+    #[prost(message, optional, tag = "1")]
+    pub seconds: ::core::option::Option<Fraction>,
     /// What they take at least while slower levels have their rates, as the lengths of the level prove.
-    #[prost(string, tag = "2")]
-    pub seconds_bound: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub seconds_bound: ::core::option::Option<Fraction>,
     /// The groups, by their positions: classes in the order of the request, and in each the groups that faults have left.
     #[prost(uint32, repeated, tag = "3")]
     pub groups: ::prost::alloc::vec::Vec<u32>,
 }
 /// A class of groups.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupClassRates {
     /// Its name.
     #[prost(string, tag = "1")]
@@ -2359,8 +2348,8 @@ pub struct GroupClassRates {
     #[prost(uint64, tag = "5")]
     pub size_bytes: u64,
     /// The class alone on the network, jointly optimal. Unset without a comparison.
-    #[prost(string, tag = "6")]
-    pub seconds_alone: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub seconds_alone: ::core::option::Option<Fraction>,
 }
 /// Lengths of links that prove GroupRates.seconds_bound: the groups take at least Σ size × length of the cheapest schedule, over
 /// Σ capacity × length.
@@ -2421,10 +2410,10 @@ pub struct GroupPlan {
     /// Warnings about this plan only.
     #[prost(message, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// What its plan takes in the group's share of the links, in seconds, `num/den`: size ÷ `plan.quality.achieved`. All
+    /// What its plan takes in the group's share of the links, in seconds: size ÷ `plan.quality.achieved`. All
     /// plans together take no longer than the longest of these.
-    #[prost(string, tag = "8")]
-    pub seconds: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "8")]
+    pub seconds: ::core::option::Option<Fraction>,
 }
 /// The groups of a job and their network. Every field counts.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2628,12 +2617,12 @@ pub struct MovingPlan {
     /// How many bytes, at least 1. The parts of a pair take its bytes in order, the first byte first.
     #[prost(uint64, repeated, tag = "6")]
     pub bytes: ::prost::alloc::vec::Vec<u64>,
-    /// Time of the busiest link in seconds, `num/den`.
-    #[prost(string, tag = "7")]
-    pub seconds: ::prost::alloc::string::String,
-    /// What no routes beat, wherever they relay, in seconds, `num/den`.
-    #[prost(string, tag = "8")]
-    pub seconds_bound: ::prost::alloc::string::String,
+    /// Time of the busiest link in seconds.
+    #[prost(message, optional, tag = "7")]
+    pub seconds: ::core::option::Option<Fraction>,
+    /// What no routes beat, wherever they relay, in seconds.
+    #[prost(message, optional, tag = "8")]
+    pub seconds_bound: ::core::option::Option<Fraction>,
     /// Matrices that came before this one since the last plan, and have no plan.
     #[prost(uint64, tag = "9")]
     pub skipped: u64,
@@ -2656,14 +2645,14 @@ pub struct MovingRelay {
     pub by_nic: ::prost::alloc::vec::Vec<bool>,
 }
 /// Why a matrix has no plan.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MovingRefusal {
     /// The number of the matrix.
     #[prost(uint64, tag = "1")]
     pub number: u64,
     /// Code, stable reason and text.
     #[prost(message, optional, tag = "2")]
-    pub error: ::core::option::Option<OperationError>,
+    pub error: ::core::option::Option<ErrorStatus>,
 }
 /// What to plan. Every field counts: a field that does not fit the others is refused, not ignored.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2723,7 +2712,7 @@ pub struct PlanSpec {
     /// Fraction of the best rate that may be given up to find a plan sooner, more than 0 and less than 1, for tree plans;
     /// numerator and denominator of 32 bits. The plan states the rate that it reaches. Unset: none.
     #[prost(message, optional, tag = "17")]
-    pub tolerance: ::core::option::Option<Ratio>,
+    pub tolerance: ::core::option::Option<Fraction>,
     /// Form of an allreduce by forest. Unset: the faster one, or two phases if both are equally fast.
     #[prost(enumeration = "AllreduceForm", tag = "18")]
     pub form: i32,
@@ -2772,7 +2761,7 @@ pub struct PlanRequest {
     pub spec: ::core::option::Option<PlanSpec>,
     /// Least acceptable achieved ÷ bound; a plan below it is refused with FAILED_PRECONDITION. Unset: any correct plan.
     #[prost(message, optional, tag = "2")]
-    pub minimum_optimality: ::core::option::Option<Ratio>,
+    pub minimum_optimality: ::core::option::Option<Fraction>,
     /// What to do if the plan is not ready in time or cannot be made. Unset: ON_MISS_FAIL. Joint plans have no provisional
     /// ones.
     #[prost(enumeration = "OnMiss", tag = "3")]
@@ -2784,7 +2773,7 @@ pub struct PlanRequest {
     /// The job continues after all callers have left, and past their deadlines.
     #[prost(bool, tag = "5")]
     pub detached: bool,
-    /// UUID of this request, for the logs. A repeat needs none: equal requests get equal answers.
+    /// UUID of this request, for the logs. Repeats need not have one, as equal requests get equal answers.
     #[prost(string, tag = "6")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -2796,7 +2785,7 @@ pub struct LookUpPlanRequest {
     pub spec: ::core::option::Option<PlanSpec>,
     /// As for Plan.
     #[prost(message, optional, tag = "2")]
-    pub minimum_optimality: ::core::option::Option<Ratio>,
+    pub minimum_optimality: ::core::option::Option<Fraction>,
 }
 /// A plan to make for later.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2940,7 +2929,7 @@ pub struct PlanBundleRequest {
     /// Margin by which a plan must beat the current one to replace it: its time times 1 + margin is at most the other's.
     /// Numerator and denominator of 32 bits. Unset: 1/20.
     #[prost(message, optional, tag = "10")]
-    pub margin: ::core::option::Option<Ratio>,
+    pub margin: ::core::option::Option<Fraction>,
     /// Start-up time of each message in the simulation, in nanoseconds. Unset: 1000.
     #[prost(uint64, optional, tag = "11")]
     pub alpha_ns: ::core::option::Option<u64>,
@@ -3014,11 +3003,11 @@ pub struct JointBundle {
     /// Their combined times.
     #[prost(message, optional, tag = "2")]
     pub times: ::core::option::Option<JointTimes>,
-    /// Lower bound on the time of any schedule of all of them, in seconds, `num/den`: the data that must enter or leave
+    /// Lower bound on the time of any schedule of all of them, in seconds: the data that must enter or leave
     /// certain sets of nodes, over the capacity of the links there. The sets tried are their own certificates, single
     /// ranks, boxes, and the ranks of each collective.
-    #[prost(string, tag = "3")]
-    pub seconds_bound: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub seconds_bound: ::core::option::Option<Fraction>,
     /// The sets that give the bound, as node ids only.
     #[prost(message, repeated, tag = "4")]
     pub bound_sets: ::prost::alloc::vec::Vec<NodeSet>,
@@ -3069,7 +3058,7 @@ pub struct BundleItem {
     pub served_by: ::prost::alloc::string::String,
     /// Why it has no file; unset if it has files.
     #[prost(message, optional, tag = "7")]
-    pub error: ::core::option::Option<OperationError>,
+    pub error: ::core::option::Option<ErrorStatus>,
     /// Warnings about this item only.
     #[prost(message, repeated, tag = "8")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
@@ -3130,9 +3119,9 @@ pub struct BundleFile {
     /// Name of the algorithm that made the plan.
     #[prost(string, tag = "8")]
     pub algorithm: ::prost::alloc::string::String,
-    /// achieved ÷ bound for large messages, `num/den`.
-    #[prost(string, tag = "9")]
-    pub optimality: ::prost::alloc::string::String,
+    /// achieved ÷ bound for large messages.
+    #[prost(message, optional, tag = "9")]
+    pub optimality: ::core::option::Option<Fraction>,
     /// Simulated times in ascending order of size, including both ends of the range.
     #[prost(message, repeated, tag = "10")]
     pub times: ::prost::alloc::vec::Vec<PredictedTime>,
@@ -3148,7 +3137,7 @@ pub struct PredictedTime {
     pub time_ps: u64,
 }
 /// A plan that was compared with others.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BundleCandidate {
     /// What was tried, such as `auto`, `max-depth=2` or `ring`.
     #[prost(string, tag = "1")]
@@ -3161,10 +3150,10 @@ pub struct BundleCandidate {
     pub same_as: ::prost::alloc::string::String,
     /// Why it has no plan.
     #[prost(message, optional, tag = "4")]
-    pub error: ::core::option::Option<OperationError>,
+    pub error: ::core::option::Option<ErrorStatus>,
 }
 /// The model behind predicted times, as in `canopy simulate`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BundleModel {
     /// Start-up time of each message, in nanoseconds.
     #[prost(uint64, tag = "1")]
@@ -3175,7 +3164,7 @@ pub struct BundleModel {
     pub piece_bytes: u64,
     /// As in the request.
     #[prost(message, optional, tag = "3")]
-    pub margin: ::core::option::Option<Ratio>,
+    pub margin: ::core::option::Option<Fraction>,
 }
 /// An environment variable.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4192,12 +4181,12 @@ pub struct ComputeBoundRequest {
 /// The best rate that any plan can reach.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ComputeBoundResponse {
-    /// Proven upper bound on algbw, in bytes per second, `num/den`.
-    #[prost(string, tag = "1")]
-    pub bound: ::prost::alloc::string::String,
+    /// Proven upper bound on algbw, in bytes per second.
+    #[prost(message, optional, tag = "1")]
+    pub bound: ::core::option::Option<Fraction>,
     /// A rate known to be reachable; equals `bound` exactly when `tight`.
-    #[prost(string, tag = "2")]
-    pub lower: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lower: ::core::option::Option<Fraction>,
     /// Whether the bound is known to be reachable.
     #[prost(bool, tag = "3")]
     pub tight: bool,
@@ -4213,31 +4202,31 @@ pub struct ComputeBoundResponse {
     /// Warnings.
     #[prost(message, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// Upper bound if switches only forwarded, in bytes per second, `num/den`. Set if and only if some multicast or
+    /// Upper bound if switches only forwarded, in bytes per second. Set if and only if some multicast or
     /// aggregate, which `bound` counts on.
-    #[prost(string, tag = "8")]
-    pub without_in_network: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "8")]
+    pub without_in_network: ::core::option::Option<Fraction>,
     /// Upper bound if NVSwitches multicast and aggregate, as runtimes have them do from NVLink 4 on, in bytes per second,
-    /// `num/den`. Set if and only if that is more than `bound`, for which they only do what the topology says.
-    #[prost(string, tag = "9")]
-    pub with_in_network: ::prost::alloc::string::String,
+    /// Set if and only if that is more than `bound`, for which they only do what the topology says.
+    #[prost(message, optional, tag = "9")]
+    pub with_in_network: ::core::option::Option<Fraction>,
     /// For an all-to-all of equal blocks on at most 10,000 nodes.
     #[prost(message, optional, tag = "10")]
     pub plain_bounds: ::core::option::Option<PlainBounds>,
 }
-/// Upper bounds of an all-to-all by counting alone, in bytes per second, `num/den`.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+/// Upper bounds of an all-to-all by counting alone, in bytes per second.
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlainBounds {
     /// If all links were full, and each pair on a shortest path.
-    #[prost(string, tag = "1")]
-    pub distances: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "1")]
+    pub distances: ::core::option::Option<Fraction>,
     /// Ports of each rank; unset unless all nodes are ranks, all have equally many ports, and all ports have one rate.
     #[prost(uint32, optional, tag = "2")]
     pub degree: ::core::option::Option<u32>,
     /// For any network of this many ranks with `degree` ports each: if each rank had as many others at each distance as a tree of
     /// that degree. Set if and only if `degree` is.
-    #[prost(string, tag = "3")]
-    pub full_tree: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub full_tree: ::core::option::Option<Fraction>,
 }
 /// Which faults to weigh. Fields that PlanSpec has, too, are as there.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4264,9 +4253,9 @@ pub struct WeighFaultsRequest {
     /// element once.
     #[prost(enumeration = "FaultKind", repeated, tag = "7")]
     pub kinds: ::prost::alloc::vec::Vec<i32>,
-    /// Fraction of an element's capacity that remains, less than 1. Unset: nothing.
+    /// Fraction of an element's capacity that remains, at most 1. Unset: nothing.
     #[prost(message, optional, tag = "8")]
-    pub remaining: ::core::option::Option<Ratio>,
+    pub remaining: ::core::option::Option<Fraction>,
     /// Order among waiting jobs. Unset: PRIORITY_INTERACTIVE.
     #[prost(enumeration = "Priority", tag = "9")]
     pub priority: i32,
@@ -4295,9 +4284,9 @@ pub mod weigh_faults_event {
 /// The network without the faults.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WeighFaultsStarted {
-    /// Proven upper bound on algbw: an exact fraction in bytes per second.
-    #[prost(string, tag = "1")]
-    pub bound: ::prost::alloc::string::String,
+    /// Proven upper bound on algbw, in bytes per second.
+    #[prost(message, optional, tag = "1")]
+    pub bound: ::core::option::Option<Fraction>,
     /// The network.
     #[prost(message, optional, tag = "2")]
     pub topology: ::core::option::Option<TopologySummary>,
@@ -4338,11 +4327,11 @@ pub struct WeighedFault {
     #[prost(enumeration = "WeighedOutcome", tag = "2")]
     pub outcome: i32,
     /// With WEIGHED_OUTCOME_BOUNDED: proven upper bound on algbw of the remaining network.
-    #[prost(string, tag = "3")]
-    pub bound: ::prost::alloc::string::String,
-    /// With WEIGHED_OUTCOME_BOUNDED: the same ÷ the bound without the fault, `num/den`.
-    #[prost(string, tag = "4")]
-    pub ratio: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub bound: ::core::option::Option<Fraction>,
+    /// With WEIGHED_OUTCOME_BOUNDED: the same ÷ the bound without the fault.
+    #[prost(message, optional, tag = "4")]
+    pub ratio: ::core::option::Option<Fraction>,
     /// With WEIGHED_OUTCOME_DISCONNECTED: number of components.
     #[prost(uint32, tag = "5")]
     pub components: u32,
@@ -4375,28 +4364,27 @@ pub struct FindPathsRequest {
     #[prost(enumeration = "PathForwarding", tag = "6")]
     pub forwarding: i32,
 }
-/// Link-disjoint paths, and the message split over them. Times are fractions of a nanosecond in lowest terms, such as
-/// `208000/3` or `500`. Ranks, switches and other devices may all forward.
+/// Link-disjoint paths, and the message split over them. Times are in nanoseconds, such as `208000/3` or `500`. Ranks, switches and other devices may all forward.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FindPathsResponse {
     /// The paths that carry at least one byte, in order of length; a single path if a second one would not help.
     #[prost(message, repeated, tag = "1")]
     pub paths: ::prost::alloc::vec::Vec<MessagePath>,
     /// When all parts arrive, which is at one time, with fractional bytes. No other split over these paths is faster.
-    #[prost(string, tag = "2")]
-    pub time_ns: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub time_ns: ::core::option::Option<Fraction>,
     /// As `time_ns`, for the whole bytes that `paths` has.
-    #[prost(string, tag = "3")]
-    pub whole_time_ns: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub whole_time_ns: ::core::option::Option<Fraction>,
     /// Time of these paths if the message is split equally.
-    #[prost(string, tag = "4")]
-    pub even_time_ns: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub even_time_ns: ::core::option::Option<Fraction>,
     /// Node ids of the fastest path found for the whole message.
     #[prost(string, repeated, tag = "5")]
     pub single_nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The time of that path.
-    #[prost(string, tag = "6")]
-    pub single_time_ns: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub single_time_ns: ::core::option::Option<Fraction>,
     /// Number of link-disjoint paths, up to `paths_max`.
     #[prost(uint32, tag = "7")]
     pub disjoint_paths: u32,
@@ -4405,7 +4393,7 @@ pub struct FindPathsResponse {
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
 }
 /// A path and its part of the message.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MessagePath {
     /// Ids of its nodes, both ends included.
     #[prost(string, repeated, tag = "1")]
@@ -4414,14 +4402,14 @@ pub struct MessagePath {
     #[prost(uint64, tag = "2")]
     pub size_bytes: u64,
     /// Its part with fractional bytes: parts of these sizes arrive at one time.
-    #[prost(string, tag = "3")]
-    pub share_bytes: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub share_bytes: ::core::option::Option<Fraction>,
     /// Its latency in nanoseconds.
-    #[prost(string, tag = "4")]
-    pub latency_ns: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub latency_ns: ::core::option::Option<Fraction>,
     /// Time per byte, in nanoseconds.
-    #[prost(string, tag = "5")]
-    pub ns_per_byte: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub ns_per_byte: ::core::option::Option<Fraction>,
 }
 /// The machines, and what the job does between their ranks.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4548,8 +4536,8 @@ pub struct FindNetworksResponse {
     #[prost(bool, tag = "4")]
     pub cached: bool,
 }
-/// A network and the costs of its composed schedules. Fractions are texts in lowest terms, such as `341/256`.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+/// A network and the costs of its composed schedules. T_B are fractions such as `341/256`.
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FoundTopology {
     /// Generator expression; the algorithm `expansion` plans for it.
     #[prost(string, tag = "1")]
@@ -4558,11 +4546,11 @@ pub struct FoundTopology {
     #[prost(uint32, tag = "2")]
     pub steps: u32,
     /// T_B of an allgather in units of M/B, with M bytes of data in all and B bytes per second leaving each node.
-    #[prost(string, tag = "3")]
-    pub bandwidth: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub bandwidth: ::core::option::Option<Fraction>,
     /// T_B of a reduce-scatter. It differs if the network is not isomorphic to its reverse.
-    #[prost(string, tag = "4")]
-    pub reduce_scatter_bandwidth: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub reduce_scatter_bandwidth: ::core::option::Option<Fraction>,
     /// Whether these are upper limits: no rule gives the exact cost of the schedule.
     #[prost(bool, tag = "5")]
     pub at_most: bool,
@@ -4570,8 +4558,8 @@ pub struct FoundTopology {
     #[prost(uint32, tag = "6")]
     pub diameter: u32,
     /// Rate at which every node can send to every other node at once, as a fraction of a link's rate.
-    #[prost(string, tag = "7")]
-    pub all_to_all_rate: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "7")]
+    pub all_to_all_rate: ::core::option::Option<Fraction>,
     /// Whether that rate is exact; otherwise it is an upper limit.
     #[prost(bool, tag = "8")]
     pub all_to_all_exact: bool,
@@ -4589,20 +4577,20 @@ pub struct FoundTopology {
     pub reverse_symmetric: bool,
 }
 /// Bounds on every network with this many nodes and ports.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FindBounds {
     /// Steps of an allgather or a reduce-scatter.
     #[prost(uint32, tag = "1")]
     pub steps: u32,
     /// Their bandwidth.
-    #[prost(string, tag = "2")]
-    pub bandwidth: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub bandwidth: ::core::option::Option<Fraction>,
     /// Rate at which every node can send to every other node at once, as a fraction of a link's rate.
-    #[prost(string, tag = "3")]
-    pub all_to_all_rate: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub all_to_all_rate: ::core::option::Option<Fraction>,
 }
 /// A published network that is not offered.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LackingTopology {
     /// Its published name.
     #[prost(string, tag = "1")]
@@ -4611,8 +4599,8 @@ pub struct LackingTopology {
     #[prost(uint32, tag = "2")]
     pub steps: u32,
     /// T_B of its allgather.
-    #[prost(string, tag = "3")]
-    pub bandwidth: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub bandwidth: ::core::option::Option<Fraction>,
 }
 /// Kinds of elements that may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -5402,7 +5390,7 @@ pub mod analysis_server {
     }
 }
 /// A report about one element.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FaultEvent {
     /// The source, such as `nvsentinel`; at most 64 bytes. Must be given.
     #[prost(string, tag = "1")]
@@ -5433,7 +5421,7 @@ pub struct ReportFaultsRequest {
     /// together with `job`. If neither is given, events name hosts, and devices by host and index or NIC.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<TopologySource>,
-    /// The events, at most 10,000.
+    /// The events, 1 to 10,000.
     #[prost(message, repeated, tag = "2")]
     pub events: ::prost::alloc::vec::Vec<FaultEvent>,
     /// The job whose leases define the network and its placement. Elements have the names of its topology; devices may
@@ -5465,14 +5453,14 @@ pub struct ReportFaultsResponse {
     pub placed_leases: u32,
 }
 /// Outcome of one event.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportedFault {
     /// The outcome.
     #[prost(enumeration = "ReportOutcome", tag = "1")]
     pub outcome: i32,
     /// Why it was refused.
     #[prost(message, optional, tag = "2")]
-    pub error: ::core::option::Option<OperationError>,
+    pub error: ::core::option::Option<ErrorStatus>,
     /// The element's name in the fault log, such as `nic:gpu01:3`; unset if the event was refused.
     #[prost(string, tag = "3")]
     pub element: ::prost::alloc::string::String,
@@ -5511,7 +5499,7 @@ pub struct ListFaultsResponse {
     pub total_size: u64,
 }
 /// An element that is broken or slow, or was until recently.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct KnownFault {
     /// `topologies/…` or `clusters/…`: the element's topology or cluster; unset if it belongs to a machine.
     #[prost(string, tag = "1")]
@@ -6233,7 +6221,7 @@ pub struct Lease {
     pub tenant: ::prost::alloc::string::String,
 }
 /// A leased plan.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LeasedPlan {
     /// `plans/…`: the plan for the healthy network. If faults were known when the lease was acquired, it may not be made
     /// yet.
@@ -6247,7 +6235,7 @@ pub struct LeasedPlan {
     pub is_replanning: bool,
     /// Why no plan exists for the network with its faults.
     #[prost(message, optional, tag = "4")]
-    pub error: ::core::option::Option<OperationError>,
+    pub error: ::core::option::Option<ErrorStatus>,
     /// For each rank of the current plan: its rank in the lease's request. Empty if no rank is lost.
     #[prost(uint32, repeated, tag = "5")]
     pub survivors: ::prost::alloc::vec::Vec<u32>,
@@ -6392,7 +6380,7 @@ pub struct ReplanEvent {
 }
 /// Nested message and enum types in `ReplanEvent`.
 pub mod replan_event {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Event {
         /// Another plan replaces it.
         #[prost(message, tag = "8")]
@@ -6425,7 +6413,7 @@ pub struct LeaseExpired {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Idle {}
 /// One plan replaces another.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanSuperseded {
     /// `plans/…`: the plan that was valid until now.
     #[prost(string, tag = "1")]
@@ -6436,15 +6424,15 @@ pub struct PlanSuperseded {
     /// How the replacement was made.
     #[prost(enumeration = "ReplanStage", tag = "3")]
     pub stage: i32,
-    /// Proven upper bound on algbw of the remaining network: an exact fraction in bytes per second.
-    #[prost(string, tag = "4")]
-    pub bound: ::prost::alloc::string::String,
+    /// Proven upper bound on algbw of the remaining network, in bytes per second.
+    #[prost(message, optional, tag = "4")]
+    pub bound: ::core::option::Option<Fraction>,
     /// Algbw of the new plan.
-    #[prost(string, tag = "5")]
-    pub achieved: ::prost::alloc::string::String,
-    /// achieved ÷ bound, `num/den`.
-    #[prost(string, tag = "6")]
-    pub optimality: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub achieved: ::core::option::Option<Fraction>,
+    /// achieved ÷ bound.
+    #[prost(message, optional, tag = "6")]
+    pub optimality: ::core::option::Option<Fraction>,
     /// For each rank of the new plan: its rank in the lease's request. The plan says which devices they are. Empty if no
     /// rank is lost.
     #[prost(uint32, repeated, tag = "7")]
@@ -6457,14 +6445,14 @@ pub struct PlanSuperseded {
     pub is_final: bool,
 }
 /// No plan exists for the remaining network.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanLost {
     /// `plans/…`: the plan that was valid until now.
     #[prost(string, tag = "1")]
     pub old_plan: ::prost::alloc::string::String,
     /// Why, such as TOPOLOGY_DISCONNECTED.
     #[prost(message, optional, tag = "2")]
-    pub error: ::core::option::Option<OperationError>,
+    pub error: ::core::option::Option<ErrorStatus>,
 }
 /// How a plan for a network with faults was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -8496,7 +8484,7 @@ pub mod networks_server {
     }
 }
 /// A cached plan in a list.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanSummary {
     /// `plans/…`.
     #[prost(string, tag = "1")]
@@ -8516,9 +8504,9 @@ pub struct PlanSummary {
     /// Number of ranks.
     #[prost(uint32, tag = "6")]
     pub ranks: u32,
-    /// achieved ÷ bound, always `num/den`.
-    #[prost(string, tag = "7")]
-    pub optimality: ::prost::alloc::string::String,
+    /// achieved ÷ bound.
+    #[prost(message, optional, tag = "7")]
+    pub optimality: ::core::option::Option<Fraction>,
     /// Its size in the cache, in bytes.
     #[prost(uint64, tag = "8")]
     pub size_bytes: u64,
@@ -8691,12 +8679,12 @@ pub struct SimulatePlanResponse {
     /// The sizes, smallest first.
     #[prost(message, repeated, tag = "1")]
     pub sizes: ::prost::alloc::vec::Vec<SimulatedSize>,
-    /// Proven upper bound on algbw: an exact fraction in bytes per second.
-    #[prost(string, tag = "2")]
-    pub bound: ::prost::alloc::string::String,
+    /// Proven upper bound on algbw, in bytes per second.
+    #[prost(message, optional, tag = "2")]
+    pub bound: ::core::option::Option<Fraction>,
     /// The same for busbw.
-    #[prost(string, tag = "3")]
-    pub busbw_bound: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub busbw_bound: ::core::option::Option<Fraction>,
     /// What was simulated.
     #[prost(message, optional, tag = "4")]
     pub model: ::core::option::Option<SimulationModel>,
@@ -8717,8 +8705,8 @@ pub struct SimulationModel {
     #[prost(uint64, tag = "2")]
     pub piece_bytes: u64,
 }
-/// One message size. Rates are exact fractions in bytes per second.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+/// One message size. Rates are in bytes per second.
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SimulatedSize {
     /// Size of the message, as for `PlanSpec.size_bytes_max`.
     #[prost(uint64, tag = "1")]
@@ -8733,14 +8721,14 @@ pub struct SimulatedSize {
     #[prost(uint64, tag = "4")]
     pub limit_ps: u64,
     /// size ÷ time.
-    #[prost(string, tag = "5")]
-    pub algbw: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub algbw: ::core::option::Option<Fraction>,
     /// algbw times what each link of a perfect ring carries per byte, as nccl-tests states it.
-    #[prost(string, tag = "6")]
-    pub busbw: ::prost::alloc::string::String,
-    /// algbw ÷ bound, `num/den`.
-    #[prost(string, tag = "7")]
-    pub of_bound: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub busbw: ::core::option::Option<Fraction>,
+    /// algbw ÷ bound.
+    #[prost(message, optional, tag = "7")]
+    pub of_bound: ::core::option::Option<Fraction>,
     /// Number of messages.
     #[prost(uint64, tag = "8")]
     pub messages: u64,

@@ -45,7 +45,6 @@ const STATED: &[(&str, &str)] = &[
     ("Node.id", "the name of a node in its network, which is no resource"),
     ("PlanBundleRequest.alpha_ns", "a parameter of the model, in whole nanoseconds"),
     ("PlanSpec.alpha_ns", "a parameter of the model, in whole nanoseconds"),
-    ("Provenance.wall_ms", "kept with plans as it is"),
     ("SimulatePlanRequest.alpha_ns", "a parameter of the model, in whole nanoseconds"),
     ("SimulationModel.alpha_ns", "a parameter of the model, in whole nanoseconds"),
 ];

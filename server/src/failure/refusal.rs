@@ -29,7 +29,7 @@ fn over_quota(over: &OverQuota) -> Refusal {
         .with("limit", limit)
 }
 
-/// A stored refusal, in the layout of `canopy.v1.OperationError`. Fields are only ever added.
+/// A stored refusal. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct KeptRefusal {
     /// Number of the gRPC code.
@@ -60,11 +60,9 @@ pub(crate) fn refusal(failure: &PlanFailure) -> Refusal {
     match failure {
         PlanFailure::Request(error) => request_refusal(error),
         PlanFailure::Planning(error) => plan_refusal(error),
-        PlanFailure::BelowMinimum(shortfall) => {
-            Refusal::infeasible("QUALITY_BELOW_MINIMUM", "minimum_optimality")
-                .with("achieved", &shortfall.achieved)
-                .with("minimum", &shortfall.minimum)
-        }
+        PlanFailure::BelowMinimum(shortfall) => Refusal::infeasible("QUALITY_BELOW_MINIMUM", "minimum_optimality")
+            .with("achieved", &shortfall.achieved)
+            .with("minimum", &shortfall.minimum),
         PlanFailure::Panicked { request } => Refusal::fault("JOB_FAILED").with("request", request),
         PlanFailure::Abandoned { starts } => Refusal::fault("JOB_ABANDONED").with("starts", starts),
         PlanFailure::Remembered { failure, age } => {

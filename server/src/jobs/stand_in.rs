@@ -4,6 +4,7 @@
 //! on: the same order with a large tolerance, one of `tacos`, and the same order with a small tolerance. Each is a plan of
 //! its own, the same whenever it is asked for; only which of them is sent is a matter of time.
 
+use canopy_wire::Exact as _;
 use std::time::Duration;
 
 use canopy_planner::{Request as Order, RequestKey};
@@ -222,5 +223,5 @@ fn rung(order: &Order, (numerator, denominator): (u32, u32)) -> Option<(Order, R
 
 /// What a plan reaches of the bound.
 fn optimality(delivery: &Delivery) -> Option<Ratio> {
-    delivery.plan.plan.quality.as_ref()?.optimality.parse().ok()
+    delivery.plan.plan.quality.as_ref()?.optimality.read()
 }

@@ -1,4 +1,4 @@
-//! What became of the plan of a lease: laid out as it is sent, so that what is kept can be read by whoever reads what is sent.
+//! What became of the plan of a lease, as it is kept.
 
 use bytes::Bytes;
 use canopy_faults::Loss;
@@ -6,7 +6,7 @@ use prost_types::{Duration, Timestamp};
 
 use crate::failure::KeptRefusal;
 
-/// An event of a lease, laid out as `canopy.v1.ReplanEvent`. Fields are only ever added.
+/// An event of a lease. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Event {
     /// Its place in the log.

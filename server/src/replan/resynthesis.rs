@@ -1,5 +1,6 @@
 //! One replan: from the cache if possible, else a provisional plan first and then the final one.
 
+use canopy_wire::Exact as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -192,9 +193,9 @@ impl Resynthesis {
             old_plan: String::new(),
             new_plan,
             stage: stage.into(),
-            bound: quality.bound,
-            achieved: quality.achieved,
-            optimality: quality.optimality,
+            bound: quality.bound.exact().to_owned(),
+            achieved: quality.achieved.exact().to_owned(),
+            optimality: quality.optimality.exact().to_owned(),
             survivors: if survivors.len() == ranks as usize { Vec::new() } else { survivors },
             elapsed: WireDuration::try_from(elapsed).ok(),
             is_final,

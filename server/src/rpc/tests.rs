@@ -1,5 +1,6 @@
 //! What the pipeline makes, as it is sent and judged.
 
+use canopy_proto::Exact as _;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::{Arc, Mutex};
 
@@ -101,7 +102,7 @@ fn the_plan_of_a_ring_is_optimal_checked_and_described() {
     let plan = produce(&order, &witness).unwrap().plan.plan;
     let quality = plan.quality.unwrap();
     // Each rank receives 7/8 of the data over two links of 25 GB/s: 50·8/7.
-    assert_eq!((quality.achieved.as_str(), quality.optimality.as_str()), ("400000000000/7", "1/1"));
+    assert_eq!((quality.achieved.exact(), quality.optimality.exact()), ("400000000000/7", "1/1"));
     assert_eq!(quality.bound, quality.achieved);
     assert!(quality.tight);
     assert_eq!(plan.checked, ["structure", "meaning", "load", "certificate", "file"]);
@@ -209,8 +210,8 @@ fn networks_without_boxes_are_planned_with_those_of_their_family() {
     // The cut around half of the boxes proves that no all-to-all is faster.
     let (stated, plain) = ("dgx-a100:boxes=4", inline("dgx-a100:boxes=4"));
     let (stated, plain) = [expression(stated), plain].map(|input| planned(input, CollectiveKind::AllToAll)).into();
-    assert_eq!(stated.quality.unwrap().optimality, "1/1");
-    assert_eq!(plain.quality.unwrap().optimality, "1/1");
+    assert_eq!(stated.quality.unwrap().optimality.exact(), "1/1");
+    assert_eq!(plain.quality.unwrap().optimality.exact(), "1/1");
     assert_eq!(planned(inline("torus:3x3"), CollectiveKind::Allgather).family, "");
 }
 
@@ -370,7 +371,7 @@ fn shares_are_planned_in_lowest_terms() {
     assert_eq!(plan.shares, [3, 1, 1, 1]);
     // Five of six units enter each of the others over 50 GB/s.
     let quality = plan.quality.as_ref().unwrap();
-    assert_eq!((quality.achieved.as_str(), quality.optimality.as_str()), ("60000000000", "1/1"));
+    assert_eq!((quality.achieved.exact(), quality.optimality.exact()), ("60000000000", "1/1"));
     assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
     let forged = v1::Plan { shares: vec![3, 1, 1, 2], ..plan.clone() };
     assert!(crate::rpc::shared::judge::judge_plan(&forged, &TopologyLimits::STANDARD).is_err());
@@ -409,8 +410,8 @@ fn groups_are_planned_on_their_part_of_the_network() {
         let plan = produce(&order, &Witness::default()).unwrap().plan.plan;
         assert_eq!(plan.topology.as_ref().unwrap().ranks, 4);
         let quality = plan.quality.as_ref().unwrap();
-        assert_eq!(quality.optimality, "1/1");
-        rates.push(quality.achieved.clone());
+        assert_eq!(quality.optimality.exact(), "1/1");
+        rates.push(quality.achieved.exact().to_owned());
         assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
     }
     // Two boxes of two: a box sends 2 of 4 shares over 50 GB/s; others' links make it as much as three GPUs can pass.

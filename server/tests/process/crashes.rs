@@ -2,6 +2,7 @@
 
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::{CancelOperationRequest, GetOperationRequest, Operation, OperationState, operation};
+use canopy_wire::reason_of;
 
 use crate::support::{Process, request};
 
@@ -37,7 +38,7 @@ async fn a_job_outlives_one_kill_but_not_two() {
     let process = Process::start_in(process.crash(), |_, _| {});
     let failed = get(&process, &name).await.expect("it is still shown");
     let Some(operation::Result::Error(error)) = failed.result else { panic!("{:?}", failed.result) };
-    assert_eq!(error.reason, "JOB_ABANDONED");
+    assert_eq!(reason_of(&error), "JOB_ABANDONED");
 
     let again =
         process.client().await.prefetch_plan(request("torus:24x24").into_prefetch()).await.unwrap().into_inner().name;

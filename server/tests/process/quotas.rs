@@ -1,5 +1,6 @@
 //! Quotas, and what belongs to one tenant alone.
 
+use canopy_wire::reason_of;
 use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
@@ -130,7 +131,7 @@ async fn matrices_of_a_stream_count_as_planning() {
         let matrix = Message::Matrix(MovingMatrix { number, bytes: bytes.clone() });
         messages.send(PlanMovingRequest { request: Some(matrix) }).await.unwrap();
     };
-    assert_eq!((Code::from(refused.code), &*refused.reason), (Code::ResourceExhausted, "QUOTA_EXCEEDED"));
+    assert_eq!((Code::from(refused.code), &*reason_of(&refused)), (Code::ResourceExhausted, "QUOTA_EXCEEDED"));
     assert!(number > 1, "{number}");
 }
 
@@ -184,8 +185,8 @@ async fn stored_bytes_and_networks_with_faults_are_limited() {
             ..ReportFaultsRequest::default()
         };
         let reported = faults.report_faults(blue.with(asked)).await.unwrap().into_inner();
-        let refused = reported.outcomes[0].error.as_ref().map(|error| error.reason.as_str());
-        assert_eq!(refused, (!is_room).then_some("QUOTA_EXCEEDED"), "{ranks}: {reported:?}");
+        let refused = reported.outcomes[0].error.as_ref().map(reason_of);
+        assert_eq!(refused.as_deref(), (!is_room).then_some("QUOTA_EXCEEDED"), "{ranks}: {reported:?}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! Archives: out of one server, into another, whole or not at all.
 
+use canopy_proto::Exact as _;
+use canopy_wire::fraction;
 use std::io::Cursor;
 
 use canopy_proto::v1::archive_event::Event as Exported;
@@ -243,12 +245,12 @@ async fn a_bound_with_switches_that_is_made_up_is_refused() {
         let archive = exported(asked).await;
         let server = TestServer::start().await;
         let forged = with_quality(&archive, |quality| {
-            assert_eq!(quality.with_in_network, if is_stated { "450000000000" } else { "" }, "{expression}");
-            quality.with_in_network = "460000000000".to_owned();
+            assert_eq!(quality.with_in_network.exact(), if is_stated { "450000000000" } else { "" }, "{expression}");
+            quality.with_in_network = fraction("460000000000");
         });
         let status = import(&server, messages(&forged, "")).await.unwrap_err();
         assert_eq!(status.get_error_details().error_info().unwrap().reason, "ARCHIVE_REJECTED", "{status:?}");
-        let older = with_quality(&archive, |quality| quality.with_in_network.clear());
+        let older = with_quality(&archive, |quality| quality.with_in_network = None);
         assert_eq!(import(&server, messages(&older, "")).await.unwrap().plans_added, 1, "{expression}");
     }
 }

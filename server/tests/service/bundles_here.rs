@@ -77,7 +77,7 @@ fn told(mut reply: PlanBundleResponse) -> PlanBundleResponse {
         item.plan
             .iter_mut()
             .filter_map(|plan| plan.provenance.as_mut())
-            .for_each(|provenance| provenance.wall_ms = 0.0);
+            .for_each(|provenance| provenance.wall_time = None);
     }
     reply
 }

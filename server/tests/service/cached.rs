@@ -1,5 +1,8 @@
 //! Cached plans: lookups, descriptions, explanations and files.
 
+use canopy_proto::Exact as _;
+use canopy_wire::fraction;
+use canopy_wire::fraction_of;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -7,7 +10,7 @@ use canopy_proto::v1::fetch_plan_file_event::Event;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{
     Artifact, AutomaticInstances, CacheOutcome, ExplainPlanRequest, FetchPlanFileRequest, GetPlanRequest,
-    LookUpPlanRequest, OutputFormat, OutputSpec, Plan, PlanSpec, Ratio,
+    LookUpPlanRequest, OutputFormat, OutputSpec, Plan, PlanSpec,
 };
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
@@ -67,10 +70,7 @@ async fn a_lookup_answers_from_the_cache_only_and_sends_no_files() {
     let (made, found) = (made.plan.unwrap(), found.plan.unwrap());
     assert_eq!((&found.name, &found.quality), (&made.name, &made.quality));
     assert!(found.artifacts.iter().all(|artifact| artifact.content.is_none() && artifact.size_bytes > 0));
-    let best = LookUpPlanRequest {
-        minimum_optimality: Some(Ratio { numerator: 3, denominator: 2 }),
-        ..request("ring:6").into_look_up()
-    };
+    let best = LookUpPlanRequest { minimum_optimality: Some(fraction_of(3, 2)), ..request("ring:6").into_look_up() };
     let refused = server.client().look_up_plan(best).await;
     check_refused(refused, Code::InvalidArgument, "OPTIMALITY_INVALID", "minimum_optimality");
     server.stop().await;
@@ -109,8 +109,8 @@ async fn a_plan_is_described_and_explained_by_its_name() {
     assert_eq!(described, plan);
     let explained =
         server.plans().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
-    assert_eq!((&*explained.gap, explained.gap_float), ("0/1", 0.0));
-    let bound = &plan.quality.as_ref().unwrap().bound;
+    assert_eq!(explained.gap, fraction("0/1"));
+    let bound = plan.quality.as_ref().unwrap().bound.exact();
     assert!(explained.limit.contains(&format!("no schedule exceeds {bound} bytes/s")), "{}", explained.limit);
     assert!(explained.limit.contains("of 16 ranks"), "{}", explained.limit);
     assert_eq!(explained.plan.unwrap(), plan);

@@ -1,5 +1,6 @@
 //! Checked plans that are there while the one that was asked for is still being made.
 
+use canopy_proto::Exact as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::support::{Gate, GatedPlanner, TestServer, request};
 const RAIL: &str = "rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1";
 
 fn optimality(plan: &Plan) -> Ratio {
-    plan.quality.as_ref().unwrap().optimality.parse().unwrap()
+    plan.quality.as_ref().unwrap().optimality.read().unwrap()
 }
 
 /// A server that plans what lacks nothing once the gate is open, and everything else at once.

@@ -1,5 +1,6 @@
 //! Stored clusters: requests name machines, faults belong to devices of the cluster.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::cluster_description::Fabric;
 use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
@@ -8,6 +9,7 @@ use canopy_proto::v1::{
     HostKind, ListClustersRequest, ListFaultsRequest, PlanResponse, PlanSpec, PutClusterRequest, PutClusterResponse,
     ReportFaultsRequest, ReportFaultsResponse, TopologyDocument, TopologySource, fault,
 };
+use canopy_wire::fraction_of;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -80,7 +82,7 @@ async fn jobs_name_their_machines_and_share_what_was_found_for_the_shape() {
     let first = plan(&server, &["gpu[01-02]", "gpu05"]).await;
     let facts = first.plan.unwrap();
     let first_id = facts.name.clone();
-    assert_eq!((facts.quality.unwrap().optimality.as_str(), facts.topology.unwrap().ranks), ("1/1", 12));
+    assert_eq!((facts.quality.unwrap().optimality.exact(), facts.topology.unwrap().ranks), ("1/1", 12));
     let synthesised = server.statistics.synthesis_count();
     let other = plan(&server, &["gpu07", "gpu08", "gpu03"]).await;
     assert_ne!(other.plan.unwrap().name, first_id, "its files name other machines");
@@ -102,17 +104,14 @@ async fn a_fault_of_the_fabric_concerns_all_parts_that_have_the_element_and_no_o
     acquire(&server, "near", vec![on(&["gpu01", "gpu02"])]).await;
     let mut events = watch(&server, "").await;
     // It is reported for another part than those that jobs run on, and for the whole of it.
-    let half = Fault {
-        remaining: Some(canopy_proto::v1::Ratio { numerator: 1, denominator: 2 }),
-        ..link("leaf1", "spine", None)
-    };
+    let half = Fault { remaining: Some(fraction_of(1, 2)), ..link("leaf1", "spine", None) };
     let told = report(&server, &["gpu03", "gpu08"], ("1", half)).await;
     assert_eq!(
         (told.outcomes[0].scope(), told.outcomes[0].element.as_str()),
         (FaultScope::Cluster, "link:leaf1=spine")
     );
     let (moved, superseded) = next_final(&mut events).await;
-    assert_eq!((moved.lease, moved.job.as_str(), superseded.optimality.as_str()), (lease.name, "far", "1/1"));
+    assert_eq!((moved.lease, moved.job.as_str(), superseded.optimality.exact()), (lease.name, "far", "1/1"));
     silence(&mut events, 500).await;
     assert_eq!(around(&plan(&server, &["gpu03", "gpu07"]).await), 1);
     assert_eq!(around(&plan(&server, &["gpu07", "gpu08"]).await), 0);
@@ -143,7 +142,7 @@ async fn a_cluster_survives_the_server_and_goes_when_it_is_deleted() {
     let directory = server.stop().await;
     let planner = canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD);
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(planner)).await;
-    assert_eq!(plan(&server, &["gpu01", "gpu05"]).await.plan.unwrap().quality.unwrap().optimality, "1/1");
+    assert_eq!(plan(&server, &["gpu01", "gpu05"]).await.plan.unwrap().quality.unwrap().optimality.exact(), "1/1");
     let asked = ListClustersRequest { filter: "ranks > 30".to_owned(), ..ListClustersRequest::default() };
     let listed = clusters(&server).list_clusters(asked).await.unwrap().into_inner();
     assert_eq!((listed.total_size, listed.clusters[0].name.as_str()), (1, "clusters/prod"));

@@ -1,5 +1,6 @@
 //! Plans that stand in for those that do not come.
 
+use canopy_proto::Exact as _;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -140,7 +141,7 @@ const RAIL: &str = "rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1";
 const LONG_MS: u64 = 20_000;
 
 fn optimality(plan: &Plan) -> Ratio {
-    plan.quality.as_ref().unwrap().optimality.parse().unwrap()
+    plan.quality.as_ref().unwrap().optimality.read().unwrap()
 }
 
 fn quarters(numerator: u32) -> Ratio {
@@ -165,8 +166,7 @@ async fn the_best_so_far_is_sent_when_time_is_up() {
     assert!(quarters(3) <= reached && reached < quarters(4), "{reached}");
     let warning = header.warnings.iter().find(|warning| warning.code == "FALLBACK_USED").unwrap();
     assert!(warning.text.contains(&format!("this provisional one reaches {reached} of the bound")), "{}", warning.text);
-    let reported =
-        events.iter().any(|event| matches!(&event.event, Some(Event::Progress(p)) if !p.incumbent.is_empty()));
+    let reported = events.iter().any(|event| matches!(&event.event, Some(Event::Progress(p)) if p.incumbent.is_some()));
     assert!(reported, "{events:?}");
     // It is a plan of its own: a search that may lack a part finds it, the one that was asked for does not.
     let quick =

@@ -1,5 +1,6 @@
 //! Networks of so many nodes and ports, found and kept.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::analysis_client::AnalysisClient;
 use canopy_proto::v1::{FindNetworksRequest, FindNetworksResponse};
 use canopy_server::Pipeline;
@@ -24,7 +25,7 @@ async fn what_was_found_is_kept_for_a_successor() {
         assert_eq!(network.rank_count(), 32, "{}", topology.expression);
     }
     let bounds = first.bounds.clone().unwrap();
-    assert_eq!((bounds.steps, bounds.bandwidth.as_str(), bounds.all_to_all_rate.as_str()), (3, "31/32", "4/69"));
+    assert_eq!((bounds.steps, bounds.bandwidth.exact(), bounds.all_to_all_rate.exact()), (3, "31/32", "4/69"));
 
     let directory = server.stop().await;
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);

@@ -1,11 +1,14 @@
 //! The groups of a job, planned together.
 
+use canopy_proto::Exact as _;
+use canopy_wire::fraction;
+use canopy_wire::reason_of;
 use std::time::Duration;
 
 use canopy_proto::v1::plan_groups_event::Event;
 use canopy_proto::v1::{
-    ClearFaultsRequest, Collective, FaultPolicy, GroupClass, GroupLengths, GroupPlan, GroupRates, GroupsSettled,
-    GroupsStage, OutputFormat, PlanGroupsEvent, PlanGroupsRequest, RunningGroups,
+    ClearFaultsRequest, Collective, FaultPolicy, Fraction, GroupClass, GroupLengths, GroupPlan, GroupRates,
+    GroupsSettled, GroupsStage, OutputFormat, PlanGroupsEvent, PlanGroupsRequest, RunningGroups,
 };
 use canopy_topology::{Ratio, TopologyLimits, generate, read_document};
 use tokio::time::timeout;
@@ -89,9 +92,9 @@ async fn rates_are_sent_with_their_proof_and_what_others_reach() {
     assert_eq!(sent.stages, [GroupsStage::Solve, GroupsStage::Compare]);
     let rates = &sent.rates;
     // 50/3 GB/s each.
-    assert_eq!((rates.seconds.as_str(), rates.seconds_bound.as_str()), ("3/50", "3/50"));
-    assert_eq!(rates.seconds_rings, "3/50");
-    assert!(ratio(&rates.seconds_phases) > ratio("3/50") && ratio(&rates.seconds_alone) > ratio("3/50"));
+    assert_eq!((rates.seconds.exact(), rates.seconds_bound.exact()), ("3/50", "3/50"));
+    assert_eq!(rates.seconds_rings.exact(), "3/50");
+    assert!(ratio(rates.seconds_phases.exact()) > ratio("3/50") && ratio(rates.seconds_alone.exact()) > ratio("3/50"));
     let classes: Vec<_> =
         rates.classes.iter().map(|class| (class.name.as_str(), class.groups, class.ranks, class.size_bytes)).collect();
     assert_eq!(classes, [("tp", 4, 8, 1_000_000_000), ("dp", 8, 4, 1_000_000_000)]);
@@ -100,8 +103,8 @@ async fn rates_are_sent_with_their_proof_and_what_others_reach() {
 
     let alone = planned(&server, PlanGroupsRequest { without_comparison: true, ..job() }).await.unwrap();
     assert_eq!(alone.stages, [GroupsStage::Solve]);
-    assert_eq!((alone.rates.seconds.as_str(), alone.rates.seconds_rings.as_str()), ("3/50", ""));
-    assert_eq!(alone.rates.classes[0].seconds_alone, "");
+    assert_eq!((alone.rates.seconds.exact(), alone.rates.seconds_rings.exact()), ("3/50", ""));
+    assert_eq!(alone.rates.classes[0].seconds_alone.exact(), "");
     server.stop().await;
 }
 
@@ -118,7 +121,7 @@ async fn each_group_has_a_plan_in_its_share_which_is_kept() {
     assert_eq!(sent.plans[5].ranks, [1, 9, 17, 25]);
     for group in &sent.plans {
         let plan = group.plan.as_ref().unwrap();
-        let achieved = ratio(&plan.quality.as_ref().unwrap().achieved);
+        let achieved = ratio(plan.quality.as_ref().unwrap().achieved.exact());
         // Shares are whole bytes per second.
         assert!(achieved > ratio("16666600000") && achieved <= ratio("50000000000/3"), "{}: {achieved}", group.name);
         assert_eq!(plan.artifacts.len(), 2);
@@ -141,19 +144,19 @@ async fn groups_that_can_be_faster_are_if_levels_are_asked_for() {
     let levels = &sent.rates.levels;
     assert_eq!(levels.len(), 2, "{levels:?}");
     // Data groups have no more than their NICs; tensor groups have what these leave of the switches.
-    assert_eq!((levels[0].seconds.as_str(), &levels[0].groups), ("3/50", &(4..12).collect()));
+    assert_eq!((levels[0].seconds.exact(), &levels[0].groups), ("3/50", &(4..12).collect()));
     assert_eq!(levels[1].groups, [0, 1, 2, 3]);
     assert!(levels.iter().all(|level| level.seconds == level.seconds_bound));
-    assert!(ratio(&levels[1].seconds) < ratio("1/100"));
-    assert_eq!(sent.rates.seconds, "3/50");
+    assert!(ratio(levels[1].seconds.exact()) < ratio("1/100"));
+    assert_eq!(sent.rates.seconds.exact(), "3/50");
     assert_eq!(sent.levels_of_lengths, [0, 1]);
     for group in &sent.plans {
         let level = &levels[usize::from(group.name.starts_with("tp"))];
         let plan = group.plan.as_ref().unwrap();
-        let achieved = plan.quality.as_ref().unwrap().achieved.parse::<Ratio>().unwrap().to_f64();
+        let achieved = plan.quality.as_ref().unwrap().achieved.read::<Ratio>().unwrap().to_f64();
         let seconds = 1e9 / achieved;
-        assert!((ratio(&group.seconds).to_f64() / seconds - 1.0).abs() < 1e-12, "{}: {seconds}", group.name);
-        assert!((seconds / ratio(&level.seconds).to_f64() - 1.0).abs() < 1e-6, "{}: {seconds}", group.name);
+        assert!((ratio(group.seconds.exact()).to_f64() / seconds - 1.0).abs() < 1e-12, "{}: {seconds}", group.name);
+        assert!((seconds / ratio(level.seconds.exact()).to_f64() - 1.0).abs() < 1e-6, "{}: {seconds}", group.name);
     }
     server.stop().await;
 }
@@ -177,7 +180,7 @@ async fn the_best_order_of_dimensions_is_taken_if_that_is_asked_for() {
     let layouts: Vec<&str> = rates.orders.iter().map(|order| order.layout.as_str()).collect();
     assert_eq!((layouts, rates.best_order), (vec!["dp=8 tp=4", "tp=4 dp=8"], 1));
     assert_eq!((&rates.orders[0].seconds, &rates.orders[1].seconds), (&stated.seconds, &rates.seconds));
-    assert!(ratio(&rates.seconds) < ratio(&stated.seconds));
+    assert!(ratio(rates.seconds.exact()) < ratio(stated.seconds.exact()));
     // Rank 1 of the layout has the second place among data groups, which is four ranks on.
     assert_eq!(rates.rank_order[..3], [0, 4, 8]);
     assert_eq!(rates.rank_order[8], 1);
@@ -186,8 +189,10 @@ async fn the_best_order_of_dimensions_is_taken_if_that_is_asked_for() {
 
     let right = PlanGroupsRequest { layout: "tp=4 dp=8".to_owned(), best_order: true, ..wrong };
     let rates = planned(&server, right).await.unwrap().rates;
-    assert_eq!((rates.best_order, rates.orders[1].seconds.as_str()), (0, ""), "prices exclude the other order");
-    assert!(rates.rank_order.is_empty() && ratio(&rates.orders[1].seconds_bound) >= ratio(&rates.seconds));
+    assert_eq!((rates.best_order, rates.orders[1].seconds.exact()), (0, ""), "prices exclude the other order");
+    assert!(
+        rates.rank_order.is_empty() && ratio(rates.orders[1].seconds_bound.exact()) >= ratio(rates.seconds.exact())
+    );
     server.stop().await;
 }
 
@@ -305,7 +310,7 @@ async fn faults_have_all_groups_planned_again_together() {
     let (hit, settled) = followed(&mut events).await;
     assert_eq!((settled.round, settled.error, hit.plans.len()), (1, None, 12));
     assert_eq!(hit.rates.warnings[0].code, "FAULTS_APPLIED");
-    assert!(ratio(&hit.rates.seconds) > ratio(&healthy.rates.seconds));
+    assert!(ratio(hit.rates.seconds.exact()) > ratio(healthy.rates.seconds.exact()));
     let ids = |sent: &Sent| -> Vec<String> { sent.plans.iter().map(|plan| plan.plan.clone().unwrap().name).collect() };
     assert!(ids(&hit).iter().zip(ids(&healthy)).any(|(new, old)| *new != old));
     // Faults elsewhere, and those that change nothing, begin no round; groups that cannot go on end none.
@@ -315,7 +320,7 @@ async fn faults_have_all_groups_planned_again_together() {
     report(&server, RAIL, cut.collect()).await;
     let (_, settled) = followed(&mut events).await;
     let error = settled.error.expect("data groups are apart");
-    assert_eq!((settled.round, error.reason.as_str()), (2, "GROUPS_APART"), "{}", error.message);
+    assert_eq!((settled.round, &*reason_of(&error)), (2, "GROUPS_APART"), "{}", error.message);
     let all = ClearFaultsRequest { topology: reported.topology, ..ClearFaultsRequest::default() };
     faults(&server).clear_faults(all).await.unwrap();
     let (again, settled) = followed(&mut events).await;
@@ -367,19 +372,19 @@ async fn a_newcomer_is_planned_beside_jobs_that_run() {
     assert_eq!(alone.plans[2].ranks, [16, 24]);
     // The same job on all ranks, whose groups end after twice the time that they need, leaves half.
     let PlanGroupsRequest { layout, groups, .. } = job();
-    let running = RunningGroups { layout, groups, seconds: "3/25".to_owned(), ..RunningGroups::default() };
+    let running = RunningGroups { layout, groups, seconds: fraction("3/25"), ..RunningGroups::default() };
     let beside = PlanGroupsRequest { running: vec![running.clone()], outputs: json(), ..job() };
     let sent = planned(&server, beside).await.unwrap();
-    assert_eq!((sent.rates.seconds.as_str(), sent.rates.seconds_bound.as_str()), ("3/25", "3/25"));
+    assert_eq!((sent.rates.seconds.exact(), sent.rates.seconds_bound.exact()), ("3/25", "3/25"));
     let network = read_document(&sent.network, None, &TopologyLimits::STANDARD).unwrap();
     let healthy = generate(RAIL, &TopologyLimits::STANDARD).unwrap();
     assert!(network.topology.links().iter().zip(healthy.links()).all(|(left, all)| left.capacity <= all.capacity));
     for (seconds, code, reason) in [
         ("1/25", Code::FailedPrecondition, "GROUPS_TOO_FAST"),
         ("3/50", Code::FailedPrecondition, "GROUPS_APART"),
-        ("soon", Code::InvalidArgument, "GROUPS_INVALID"),
+        ("soon", Code::InvalidArgument, "FRACTION_INVALID"),
     ] {
-        let running = RunningGroups { seconds: seconds.to_owned(), ..running.clone() };
+        let running = RunningGroups { seconds: Some(Fraction::new(seconds, 0.0)), ..running.clone() };
         let refused = planned(&server, PlanGroupsRequest { running: vec![running], ..job() }).await.map(|_| ());
         let status = refused.unwrap_err();
         let told = status.get_details_error_info().map(|info| info.reason).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Operations: jobs seen from outside, detached and cancelled ones among them.
 
+use canopy_wire::reason_of;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ async fn a_prefetch_that_fails_says_why_and_a_bad_one_is_refused_at_once() {
     let ended = wait(&server, &failed.name).await;
     assert_eq!(state(&ended), OperationState::Failed);
     let Some(Ended::Error(error)) = ended.result else { panic!("it has none") };
-    assert_eq!((error.code, &*error.reason), (Code::InvalidArgument as i32, "TOPOLOGY_MALFORMED"));
+    assert_eq!((error.code, &*reason_of(&error)), (Code::InvalidArgument as i32, "TOPOLOGY_MALFORMED"));
     let refused = server.client().prefetch_plan(PlanSpec::default().into_prefetch()).await;
     check_refused(refused, Code::InvalidArgument, "FIELD_MISSING", "spec.topology");
     server.stop().await;

@@ -33,6 +33,7 @@ mod repeats;
 mod replans;
 mod round_trips;
 mod simulate;
+mod stated;
 mod successors;
 mod support;
 mod tenants;

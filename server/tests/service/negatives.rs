@@ -1,5 +1,6 @@
 //! Requests that are known to have no plan: refused without a search, for a time, and until somebody wants another try.
 
+use canopy_wire::reason_of;
 use std::time::Duration;
 
 use canopy_proto::v1::server_client::ServerClient;
@@ -44,7 +45,7 @@ async fn what_cannot_be_is_searched_for_once_until_it_is_forgotten() {
     let mut operations = OperationsClient::new(server.channel.clone());
     let ended = operations.wait_operation(WaitOperationRequest { name: job.name, timeout: None }).await;
     let Some(operation::Result::Error(error)) = ended.unwrap().into_inner().result else { panic!("it has no plan") };
-    assert_eq!(error.reason, "TOPOLOGY_DISCONNECTED");
+    assert_eq!(reason_of(&error), "TOPOLOGY_DISCONNECTED");
 
     let status = ServerClient::new(server.channel.clone()).get_status(GetStatusRequest {}).await;
     let counts = status.unwrap().into_inner().counts.unwrap();

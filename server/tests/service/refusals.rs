@@ -1,10 +1,11 @@
 //! What a request gets that cannot be served, and that the server goes on after it.
 
+use canopy_wire::fraction;
+use canopy_wire::fraction_of;
 use std::sync::Arc;
 
 use canopy_proto::v1::{
     Collective, CollectiveSpec, DocumentFormat, GroupTransit, OnMiss, OutputFormat, OutputSpec, PlanRequest, PlanSpec,
-    Ratio,
 };
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::Stop;
@@ -165,7 +166,7 @@ impl Planner for HalfAsGood {
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
         let mut produced = self.0.produce(order, prepared, stop, watch)?;
-        produced.plan.plan.quality.as_mut().unwrap().optimality = "1/2".to_owned();
+        produced.plan.plan.quality.as_mut().unwrap().optimality = fraction("1/2");
         Ok(produced)
     }
 }
@@ -175,7 +176,7 @@ async fn a_plan_that_is_not_good_enough_is_refused_to_those_who_said_so() {
     let planner = HalfAsGood(Pipeline::new(TopologyLimits::STANDARD));
     let server = TestServer::start_with(|_| {}, Arc::new(planner)).await;
     let at_least = |numerator, denominator| {
-        let minimum_optimality = Some(Ratio { numerator, denominator });
+        let minimum_optimality = Some(fraction_of(numerator, denominator));
         PlanRequest { minimum_optimality, ..request("ring:4").into_plan() }
     };
     let (code, reason) = (Code::FailedPrecondition, "QUALITY_BELOW_MINIMUM");

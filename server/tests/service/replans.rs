@@ -1,5 +1,8 @@
 //! Faults, leases and plans that take the place of others.
 
+use canopy_proto::Exact as _;
+use canopy_wire::fraction_of;
+use canopy_wire::reason_of;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +14,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent,
     GetLeaseRequest, GetPlanRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PinPlanRequest, PlanLost,
-    PlanSpec, PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsRequest,
+    PlanSpec, PlanSuperseded, Punctured, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsRequest,
     ReportFaultsResponse, ReportOutcome, SwitchFeature, TopologySource, WatchLeasesRequest, fault, replan_event::Event,
 };
 use canopy_server::{
@@ -65,7 +68,7 @@ pub(crate) fn gpu(node: &str) -> Fault {
 
 pub(crate) fn link(from: &str, to: &str, remaining: Option<(u64, u64)>) -> Fault {
     let ends = LinkTarget { from: from.to_owned(), to: to.to_owned(), one_way: false };
-    let remaining = remaining.map(|(numerator, denominator)| Ratio { numerator, denominator });
+    let remaining = remaining.map(|(numerator, denominator)| fraction_of(numerator, denominator));
     Fault { target: Some(fault::Target::Link(ends)), remaining }
 }
 
@@ -136,7 +139,7 @@ async fn a_lost_gpu_brings_another_plan_and_its_return_the_first_one() {
     assert_eq!((reported.outcomes[0].outcome(), reported.active, reported.leases), (ReportOutcome::Applied, 1, 1));
     let (_, superseded) = next_final(&mut events).await;
     let survivors: Vec<u32> = (0..16).filter(|&rank| rank != 3).collect();
-    assert_eq!((superseded.survivors.as_slice(), superseded.optimality.as_str()), (survivors.as_slice(), "1/1"));
+    assert_eq!((superseded.survivors.as_slice(), superseded.optimality.exact()), (survivors.as_slice(), "1/1"));
     // What it names is what anybody gets who asks for what is left.
     let punctured = |faults| {
         let base = Some(Box::new(source(BOXES)));
@@ -221,7 +224,7 @@ async fn what_falls_apart_has_no_plan_and_says_into_what() {
     let told = next(&mut events).await.event;
     let Some(Event::Lost(lost)) = told else { panic!("{told:?}") };
     let PlanLost { error: Some(error), .. } = lost else { panic!("{lost:?}") };
-    assert_eq!((error.reason.as_str(), error.code), ("TOPOLOGY_DISCONNECTED", i32::from(Code::FailedPrecondition)));
+    assert_eq!((&*reason_of(&error), error.code), ("TOPOLOGY_DISCONNECTED", i32::from(Code::FailedPrecondition)));
     let base = Some(Box::new(source("ring:6")));
     let punctured = Box::new(Punctured { base, faults: broken() });
     let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
@@ -406,19 +409,19 @@ async fn a_lost_root_is_told_and_bad_requests_are_refused() {
         outcomes,
         [ReportOutcome::Applied, ReportOutcome::Refused, ReportOutcome::Refused, ReportOutcome::Refused]
     );
-    let reasons: Vec<&str> =
-        reply.outcomes.iter().filter_map(|outcome| outcome.error.as_ref()).map(|error| error.reason.as_str()).collect();
+    let reasons: Vec<String> =
+        reply.outcomes.iter().filter_map(|outcome| outcome.error.as_ref()).map(reason_of).collect();
     assert_eq!(reasons, ["FAULT_INVALID", "FAULT_UNKNOWN", "FAULT_INVALID"]);
     // What no plan could be made for is in no book.
     let multicast = SwitchFeature { switch_name: "ib".to_owned(), multicast: true, aggregate: false };
-    let half = Some(Ratio { numerator: 1, denominator: 2 });
+    let half = Some(fraction_of(1, 2));
     let half = Fault { target: Some(fault::Target::SwitchFeature(multicast)), remaining: half };
     let reply = report(&server, BOXES, vec![event("1", half, false)]).await;
     let refused = reply.outcomes[0].error.as_ref().unwrap();
-    assert_eq!((refused.reason.as_str(), reply.active), ("FAULT_UNKNOWN", 0));
+    assert_eq!((&*reason_of(refused), reply.active), ("FAULT_UNKNOWN", 0));
     assert!(refused.message.starts_with("1/2 of a feature of switch ib cannot remain"), "{refused:?}");
     let Some(Event::Lost(lost)) = next(&mut events).await.event else { panic!("the root is lost") };
-    assert_eq!(lost.error.unwrap().reason, "ROOT_LOST");
+    assert_eq!(reason_of(&lost.error.unwrap()), "ROOT_LOST");
 
     let missing =
         AcquireLeaseRequest { job: "x".to_owned(), specs: vec![request("ring:5")], ..AcquireLeaseRequest::default() };

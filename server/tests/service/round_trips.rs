@@ -1,5 +1,7 @@
 //! Everything that a server has planned comes out of it in an archive, and into another one unchanged.
 
+use canopy_proto::v1::Fraction;
+use canopy_wire::fraction_of;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AllreduceForm, CacheOutcome, Collective, CollectiveSpec, Fault, GetStatusRequest, GroupTransit, JointCollective,
     JointSpec, LinkTarget, ListPlansRequest, OutputFormat, OutputSpec, Placement, PlanSpec, Punctured,
-    PutTopologyRequest, RankSlot, Ratio, RootPolicy, TopologySource, fault,
+    PutTopologyRequest, RankSlot, RootPolicy, TopologySource, fault,
 };
 use canopy_server::Pipeline;
 use canopy_topology::TopologyLimits;
@@ -36,7 +38,7 @@ fn of(expression: &str, kind: Collective) -> PlanSpec {
 }
 
 /// What is left of a link, or that it is gone.
-fn without(request: PlanSpec, (from, to): (&str, &str), remaining: Option<Ratio>) -> PlanSpec {
+fn without(request: PlanSpec, (from, to): (&str, &str), remaining: Option<Fraction>) -> PlanSpec {
     let link = LinkTarget { from: from.to_owned(), to: to.to_owned(), one_way: false };
     let faults = vec![Fault { target: Some(fault::Target::Link(link)), remaining }];
     let base = request.topology.map(Box::new);
@@ -51,7 +53,7 @@ fn output(format: OutputFormat) -> Vec<OutputSpec> {
 /// Every collective on every network, with faults, in every form that can be asked for.
 fn by_option() -> Vec<PlanSpec> {
     let mut wanted = Vec::new();
-    let half = Some(Ratio { numerator: 1, denominator: 2 });
+    let half = Some(fraction_of(1, 2));
     for kind in COLLECTIVES {
         for expression in [
             "ring:5",
@@ -67,8 +69,8 @@ fn by_option() -> Vec<PlanSpec> {
             wanted.push(PlanSpec { outputs: Vec::new(), ..of(expression, kind) });
         }
         let boxes = || of("dgx-a100:boxes=2,gpus=4", kind);
-        for remaining in [None, half] {
-            wanted.push(without(boxes(), ("b0g3", "ib"), remaining));
+        for remaining in [None, half.clone()] {
+            wanted.push(without(boxes(), ("b0g3", "ib"), remaining.clone()));
             wanted.push(without(of("torus:3x3", kind), ("00", "01"), remaining));
         }
         for form in [AllreduceForm::TwoPhase, AllreduceForm::Trees] {

@@ -1,5 +1,7 @@
 //! Stored plans simulated by a server, over a real socket.
 
+use canopy_proto::Exact as _;
+use canopy_wire::fraction;
 use std::time::Duration;
 
 use canopy_plan::read_plan;
@@ -44,7 +46,7 @@ async fn times_are_those_of_the_library() {
     for alpha_ns in [None, Some(7_000)] {
         let asked = SimulatePlanRequest { alpha_ns, timeline_size_bytes: Some(1 << 20), ..of(&name) };
         let found = ask(&server, asked.clone()).await.unwrap();
-        assert_eq!(found.bound, plan.bound.upper.to_string());
+        assert_eq!(found.bound, fraction(&plan.bound.upper));
         let alpha = Latency::from_nanos(alpha_ns.unwrap_or(1_000));
         assert_eq!(found.model.unwrap().alpha_ns, alpha.nanos());
         let sizes: Vec<u64> = found.sizes.iter().map(|size| size.size_bytes).collect();
@@ -54,11 +56,11 @@ async fn times_are_those_of_the_library() {
             let outcome = simulate(&plan.topology, &graph, &options, &|| false).unwrap();
             assert_eq!((size.time_ps, size.messages), (outcome.time_ps, outcome.message_count));
             let rate = algbw(size.size_bytes, size.time_ps).unwrap();
-            assert_eq!(size.algbw, rate.to_string());
+            assert_eq!(size.algbw, fraction(&rate));
             // Sixteen ranks: 2 · 15/16 on each link of a ring.
-            let busbw: Rate = size.busbw.parse().unwrap();
+            let busbw: Rate = size.busbw.read().unwrap();
             assert_eq!(busbw.ratio_to(&rate).unwrap().to_string(), "15/8");
-            assert_eq!(size.of_bound, rate.ratio_to(&plan.bound.upper).unwrap().to_string());
+            assert_eq!(size.of_bound, fraction(&rate.ratio_to(&plan.bound.upper).unwrap()));
             assert!(size.time_ps > size.limit_ps && size.limit_ps >= size.least_ps.unwrap());
         }
         assert_eq!(ask(&server, asked).await.unwrap(), found, "equal questions have equal answers");

@@ -1,5 +1,6 @@
 //! Topologies that are kept, named by requests, and looked at.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::networks_client::NetworksClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
@@ -182,9 +183,9 @@ async fn expressions_have_the_rates_of_the_site() {
         async move { client.plan(asked.into_plan()).await.unwrap().into_inner().plan.unwrap() }
     };
     let short = plan("dgx-a100:boxes=2").await;
-    assert_eq!(short.quality.unwrap().bound, "320000000000", "8 × 20 GB/s for half of the shares");
+    assert_eq!(short.quality.unwrap().bound.exact(), "320000000000", "8 × 20 GB/s for half of the shares");
     assert_eq!(plan("dgx-a100:boxes=2,nic=20GB/s").await.name, short.name);
-    assert_eq!(plan("dgx-a100:boxes=2,nic=25GB/s").await.quality.unwrap().bound, "1040000000000/3");
+    assert_eq!(plan("dgx-a100:boxes=2,nic=25GB/s").await.quality.unwrap().bound.exact(), "1040000000000/3");
     let fault = crate::replans::event("1", crate::replans::gpu("b0g3"), false);
     let told = crate::replans::report(&server, "dgx-a100:boxes=2,nic=20GB/s", vec![fault]).await;
     assert_eq!(told.active, 1);

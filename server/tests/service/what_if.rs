@@ -1,14 +1,17 @@
 //! Faults weighed by a server, over a real socket.
 
 use canopy_planner::{Left, WhatIf};
+use canopy_proto::Exact as _;
 use canopy_proto::v1::weigh_faults_event::Event;
 use canopy_proto::v1::{
-    Collective as WireCollective, CollectiveSpec, FaultKind as WireKind, PlanSpec, Priority, Ratio, WeighFaultsRequest,
+    Collective as WireCollective, CollectiveSpec, FaultKind as WireKind, PlanSpec, Priority, WeighFaultsRequest,
     WeighFaultsStarted, WeighedFault, WeighedOutcome,
 };
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Never;
 use canopy_topology::{TopologyLimits, generate};
+use canopy_wire::fraction;
+use canopy_wire::fraction_of;
 use canopy_wire::left_of_wire;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -52,7 +55,7 @@ async fn faults_are_ranked_as_the_library_weighs_them() {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
     let what_if = WhatIf::new(topology, collective, &Never).unwrap();
-    assert_eq!(started.bound, what_if.sound(&Never).unwrap().to_string());
+    assert_eq!(started.bound, fraction(&what_if.sound(&Never).unwrap()));
     assert_eq!(started.topology.unwrap().ranks, 16);
     let mut last = Left::TooFewRanks;
     for group in &groups {
@@ -82,13 +85,13 @@ async fn kinds_and_fractions_are_those_that_were_asked_for() {
     let server = TestServer::start().await;
     let halved = WeighFaultsRequest {
         kinds: vec![WireKind::Nics.into()],
-        remaining: Some(Ratio { numerator: 1, denominator: 2 }),
+        remaining: Some(fraction_of(1, 2)),
         ..on("dgx-a100:boxes=2", WireCollective::Allgather)
     };
     let (started, groups) = ask(&server, halved).await.unwrap();
     let [group] = &groups[..] else { panic!("{groups:?}") };
-    assert_eq!((started.slices, group.alike, &*group.bound), (1, 16, "1000000000000/3"));
-    assert_eq!(group.faults[0].remaining, Some(Ratio { numerator: 1, denominator: 2 }));
+    assert_eq!((started.slices, group.alike, group.bound.exact()), (1, 16, "1000000000000/3"));
+    assert_eq!(group.faults[0].remaining, Some(fraction_of(1, 2)));
     let (_, groups) = ask(&server, on("ring:3", WireCollective::Broadcast)).await.unwrap();
     assert!(groups.iter().any(|group| group.outcome() == WeighedOutcome::RootLost));
 }
@@ -105,11 +108,7 @@ async fn refusals_name_the_field() {
     let refused = [
         (WeighFaultsRequest::default(), "FIELD_MISSING", "topology"),
         (WeighFaultsRequest { kinds: vec![WireKind::Gpus.into(), 77], ..ring() }, "ENUM_VALUE_UNKNOWN", "kinds[1]"),
-        (
-            WeighFaultsRequest { remaining: Some(Ratio { numerator: 1, denominator: 0 }), ..ring() },
-            "FAULT_INVALID",
-            "remaining",
-        ),
+        (WeighFaultsRequest { remaining: Some(fraction_of(1, 0)), ..ring() }, "FRACTION_INVALID", "remaining"),
         (with(&|request| request.priority = 77), "ENUM_VALUE_UNKNOWN", "priority"),
     ];
     for (asked, reason, field) in refused {

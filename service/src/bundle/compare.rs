@@ -29,7 +29,7 @@ pub(super) struct Model {
 impl Model {
     pub(super) fn on_the_wire(self) -> v1::BundleModel {
         let (numerator, denominator) = self.margin.parts();
-        let margin = v1::Ratio { numerator: numerator.into(), denominator: denominator.into() };
+        let margin = canopy_wire::fraction_of(numerator.into(), denominator.into());
         v1::BundleModel { alpha_ns: self.alpha_ns, piece_bytes: PIECE_BYTES_USUAL, margin: Some(margin) }
     }
 }

@@ -140,7 +140,7 @@ impl PlanMaker for Here<'_> {
         self.planned(&request, self.end.min(clock::now() + limit))
     }
 
-    fn refusal(failure: &Failure) -> v1::OperationError {
+    fn refusal(failure: &Failure) -> v1::ErrorStatus {
         match failure {
             Failure::Service(error) => error.operation_error(),
             // The network was looked at before any plan.

@@ -3,6 +3,7 @@
 //! Each plan is one that anybody could ask for by itself (`PlanSpec.joint`), so each is kept, found again and fetched like any
 //! other. Before they are named together, their files are read back and judged together.
 
+use canopy_wire::fraction;
 use std::num::NonZeroU64;
 
 use bytes::Bytes;
@@ -195,7 +196,7 @@ fn bound(
         ranks: Vec::new(),
     };
     v1::JointBundle {
-        seconds_bound: found.seconds.to_string(),
+        seconds_bound: fraction(&found.seconds),
         bound_sets: found.sets.iter().map(set).collect(),
         bound_direction: direction.into(),
         ..v1::JointBundle::default()

@@ -35,7 +35,7 @@ pub trait PlanMaker: Sync {
     ) -> impl Future<Output = Result<v1::PlanResponse, Self::Failure>> + Send;
 
     /// A failure as the failure of a part of an answer.
-    fn refusal(failure: &Self::Failure) -> v1::OperationError;
+    fn refusal(failure: &Self::Failure) -> v1::ErrorStatus;
 
     /// Computes for at most so long.
     fn compute<T: Send + 'static>(

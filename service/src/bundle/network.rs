@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use canopy_bundle::Communicator;
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
 use canopy_planner::{PlanError, seen_by};
-use canopy_proto::v1::OperationError;
+use canopy_proto::v1::ErrorStatus;
 use canopy_stock::nccl::{Seen, Stock, Version};
 use canopy_synth::{Algorithm, family_algorithms};
 use canopy_topology::{Fault, Rank, Topology, Transit, content_hash, names_hosts};
@@ -33,7 +33,7 @@ pub(super) struct Party {
     /// Where its ranks are; `None`: the request has no placement.
     pub(super) places: Option<Places>,
     /// Why there is no plan for what faults leave of it.
-    pub(super) failure: Option<OperationError>,
+    pub(super) failure: Option<ErrorStatus>,
     /// Equal for two exactly where some renaming of switches and links makes one of the other, rank by rank; as far as
     /// that can be told within the budget of the canonical form, else where they are equal as they stand.
     wiring: Vec<u8>,
@@ -140,6 +140,8 @@ fn one_number(counts: impl IntoIterator<Item = u32>) -> Option<u32> {
 mod tests {
     use canopy_topology::{TopologyLimits, generate, read_document};
 
+    use canopy_wire::reason_of;
+
     use super::*;
 
     const fn seat(members: Vec<u32>) -> Seat {
@@ -217,9 +219,8 @@ mod tests {
         let members = [of_box(0), of_box(8), vec![2, 3]].map(seat);
         let found = parties(&topology, &faults, &members, &|| false).unwrap();
         assert_eq!(found.iter().map(|party| party.ranks).collect::<Vec<_>>(), [7, 8, 2]);
-        let failures: Vec<_> =
-            found.iter().map(|party| party.failure.as_ref().map(|failure| &*failure.reason)).collect();
-        assert_eq!(failures, [None, None, Some("TOO_FEW_RANKS")]);
+        let failures: Vec<_> = found.iter().map(|party| party.failure.as_ref().map(reason_of)).collect();
+        assert_eq!(failures, [None, None, Some("TOO_FEW_RANKS".to_owned())]);
         let healthy = parties(&topology, &[], &members, &|| false).unwrap();
         assert_eq!(healthy[0].wiring, healthy[1].wiring);
         assert_ne!(found[1].wiring, healthy[1].wiring);

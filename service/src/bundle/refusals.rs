@@ -9,16 +9,16 @@ use super::item::Item;
 use super::network::Party;
 use super::refusal;
 
-pub(super) fn ambiguous(text: String) -> v1::OperationError {
+pub(super) fn ambiguous(text: String) -> v1::ErrorStatus {
     refusal(Code::FailedPrecondition, "AMBIGUOUS_BUNDLE", text)
 }
 
-pub(super) fn broken(what: &str) -> v1::OperationError {
+pub(super) fn broken(what: &str) -> v1::ErrorStatus {
     refusal(Code::Internal, "PLANNER_BROKEN", what.to_owned())
 }
 
 /// Why none of some communicators may have files where a runtime would run plans for one number of ranks on another.
-pub(super) fn mixed_sizes(runtime: Runtime, parties: &[Party]) -> Option<v1::OperationError> {
+pub(super) fn mixed_sizes(runtime: Runtime, parties: &[Party]) -> Option<v1::ErrorStatus> {
     let tells_ranks = runtime.rules().is_none_or(|rules| rules.tells_ranks);
     let first = parties.first().filter(|_| !tells_ranks)?.ranks;
     let other = parties.iter().map(|party| party.ranks).find(|&ranks| ranks != first)?;
@@ -28,7 +28,7 @@ pub(super) fn mixed_sizes(runtime: Runtime, parties: &[Party]) -> Option<v1::Ope
 }
 
 /// Why a collective has no files for a runtime, if that is so whatever the network is.
-pub(super) fn unnamed(runtime: Runtime, kind: CollectiveKind) -> Option<v1::OperationError> {
+pub(super) fn unnamed(runtime: Runtime, kind: CollectiveKind) -> Option<v1::ErrorStatus> {
     let text = || {
         format!(
             "files for {runtime} cannot state that they are for {kind}, so it would choose none; use another profile"
@@ -40,7 +40,7 @@ pub(super) fn unnamed(runtime: Runtime, kind: CollectiveKind) -> Option<v1::Oper
 
 /// Gives items that share the files of a failed one its failure.
 pub(super) fn inherit(items: &mut [Item]) {
-    let failed: Vec<(String, i32, v1::OperationError)> = items
+    let failed: Vec<(String, i32, v1::ErrorStatus)> = items
         .iter()
         .filter(|item| item.reply.served_by.is_empty())
         .filter_map(|item| {

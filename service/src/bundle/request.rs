@@ -6,7 +6,9 @@ use canopy_bundle::{ByteRange, Margin, Runtime};
 use canopy_plan::{Format, Target};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_wire::{ALPHA_NS_MAX, Priority, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
+use canopy_wire::{
+    ALPHA_NS_MAX, Priority, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, small_fraction_read,
+};
 
 use super::compare::Model;
 use super::read_probe;
@@ -80,10 +82,11 @@ impl Specs<'_> {
     }
 }
 
-fn margin(v1::Ratio { numerator, denominator }: v1::Ratio) -> Result<Margin, RequestError> {
+fn margin(stated: v1::Fraction) -> Result<Margin, RequestError> {
+    let (numerator, denominator) = small_fraction_read("margin", &stated)?;
     let parts = u32::try_from(numerator).ok().zip(u32::try_from(denominator).ok());
     let margin = parts.and_then(|(numerator, denominator)| Margin::new(numerator, denominator));
-    margin.ok_or(RequestError::Margin { numerator, denominator })
+    margin.ok_or(RequestError::Margin { found: stated.exact })
 }
 
 impl Wanted {

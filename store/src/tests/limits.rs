@@ -16,7 +16,7 @@ fn limited(bytes_max: u64) -> (Records, Arc<dyn Store>) {
 /// A plan that took so long to make.
 fn costly(key: &PlanKey, size: usize, wall_ms: f64) -> StoredPlan {
     let mut stored = plan(key, size);
-    stored.plan.provenance.get_or_insert_default().wall_ms = wall_ms;
+    stored.plan.provenance.get_or_insert_default().wall_time = canopy_wire::duration_of_ms(wall_ms);
     stored
 }
 

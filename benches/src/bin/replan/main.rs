@@ -27,8 +27,7 @@ use canopy_client::{Client, ClientError, PlanReceiver, ServerAddress};
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Accepted, AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, LinkTarget, OnMiss, PlanRequest,
-    PlanResponse, PlanSpec, Progress, Punctured, Ratio, ReportFaultsRequest, ReportFaultsResponse, TopologySource,
-    fault,
+    PlanResponse, PlanSpec, Progress, Punctured, ReportFaultsRequest, ReportFaultsResponse, TopologySource, fault,
 };
 use canopy_server::{EmbeddedServer, Options};
 use canopy_topology::{NodeKind, Topology, TopologyLimits, generate};
@@ -161,7 +160,9 @@ impl Times {
 
     fn note(&mut self, reply: &PlanResponse) {
         let plan = reply.plan.as_ref();
-        let reached = plan.and_then(|plan| plan.quality.as_ref()).map_or(0.0, |quality| quality.optimality_float);
+        let reached = plan
+            .and_then(|plan| plan.quality.as_ref())
+            .map_or(0.0, |quality| quality.optimality.as_ref().map_or(0.0, |optimality| optimality.value));
         let seen = (now().duration_since(self.begun), reached);
         self.first.get_or_insert(seen);
         self.last = Some(seen);
@@ -293,7 +294,7 @@ fn row(network: &str, collective: Collective, what: &str, sums: &Sums) -> [Strin
 
 fn link(from: &str, to: &str, remaining: Option<(u64, u64)>) -> Fault {
     let ends = LinkTarget { from: from.to_owned(), to: to.to_owned(), one_way: false };
-    let remaining = remaining.map(|(numerator, denominator)| Ratio { numerator, denominator });
+    let remaining = remaining.map(|(numerator, denominator)| canopy_wire::fraction_of(numerator, denominator));
     Fault { target: Some(fault::Target::Link(ends)), remaining }
 }
 

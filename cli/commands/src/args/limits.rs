@@ -1,11 +1,11 @@
 //! The options that limit what a plan may be.
 
-use canopy_proto::v1::{self, PlanSpec, Ratio};
+use canopy_proto::v1::{self, Fraction, PlanSpec};
 
 use super::{count, count_of_32_bits, part};
 
 /// What the trees of a plan must keep to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
+#[derive(Clone, Debug, PartialEq, clap::Args)]
 pub(crate) struct LimitArgs {
     /// Exact number of trees per root, at the best rate for that number [default: the planner's choice]
     #[arg(long, value_name = "K", value_parser = count_of_32_bits, conflicts_with = "max_chunks")]
@@ -21,7 +21,7 @@ pub(crate) struct LimitArgs {
     max_depth: Option<u32>,
     /// Part of the best rate to give up for a plan that is found sooner, such as 1% or 1/64
     #[arg(long, value_name = "PART", value_parser = part)]
-    tolerance: Option<Ratio>,
+    tolerance: Option<Fraction>,
     /// Where the random choices of tacos and tacos-published begin [default: 0]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -56,13 +56,13 @@ enum RootPolicyName {
 
 impl LimitArgs {
     /// The request with these limits.
-    pub(crate) fn on(self, request: PlanSpec) -> PlanSpec {
+    pub(crate) fn on(&self, request: PlanSpec) -> PlanSpec {
         PlanSpec {
             trees_per_root: self.trees,
             chunks: self.chunks,
             max_chunks: self.max_chunks,
             max_depth: self.max_depth,
-            tolerance: self.tolerance,
+            tolerance: self.tolerance.clone(),
             seed: self.seed.unwrap_or(0),
             form: match self.form {
                 None | Some(FormName::Auto) => v1::AllreduceForm::Unspecified.into(),

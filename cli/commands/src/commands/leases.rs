@@ -121,7 +121,7 @@ impl Row {
             original: plan.original,
             current: Some(plan.current).filter(|current| !current.is_empty()),
             replanning: plan.is_replanning,
-            error: plan.error.map(|error| format!("{}: {}", error.reason, error.message)),
+            error: plan.error.map(|error| format!("{}: {}", canopy_wire::reason_of(&error), error.message)),
             survivors: plan.survivors,
             faults: plan.faults,
         };

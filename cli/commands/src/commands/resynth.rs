@@ -2,6 +2,7 @@
 
 mod restart;
 
+use canopy_proto::Exact as _;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -116,13 +117,13 @@ impl Came {
     fn of(reply: &PlanResponse, is_last: bool, started: Instant) -> Option<Self> {
         let plan = reply.plan.as_ref()?;
         let quality = plan.quality.as_ref()?;
-        let rate: Rate = quality.achieved.parse().ok()?;
+        let rate: Rate = quality.achieved.read()?;
         let is_repaired = plan.provenance.as_ref().is_some_and(|provenance| !provenance.repaired_from.is_empty());
         let stage = match plan.algorithm.as_str() {
             _ if is_repaired => "repaired",
             "direct" => "direct",
             _ if reply.cache() == v1::CacheOutcome::Hit => "precomputed",
-            _ if quality.optimality == "1/1" => "optimum",
+            _ if quality.optimality.exact() == "1/1" => "optimum",
             _ if is_last && reply.fallback.is_none() => "final",
             _ => "near",
         };
@@ -131,10 +132,10 @@ impl Came {
             after_ms: started.elapsed().as_secs_f64() * 1e3,
             plan: plan.name.clone(),
             algorithm: plan.algorithm.clone(),
-            algbw: quality.achieved.clone(),
+            algbw: quality.achieved.clone().exact().to_owned(),
             algbw_gigabytes: gigabytes_per_sec(&rate),
-            bound: quality.bound.clone(),
-            optimality: quality.optimality.clone(),
+            bound: quality.bound.clone().exact().to_owned(),
+            optimality: quality.optimality.clone().exact().to_owned(),
         })
     }
 
@@ -199,7 +200,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         write_file(path, new.files.last().map_or(&[], Vec::as_slice))?;
     }
-    let rate = |received: &Received| received.reply.plan.as_ref()?.quality.as_ref()?.achieved.parse::<Rate>().ok();
+    let rate = |received: &Received| received.reply.plan.as_ref()?.quality.as_ref()?.achieved.read::<Rate>();
     let [old, left] = [&old, &new].map(|received| restart::read(received.files.first().map_or(&[], Vec::as_slice)));
     let restart = Restart::of(&old?, &left?.topology, rate(&new), ring.as_ref().and_then(rate), args.size)?;
     let survivors = new.reply.puncture.as_ref().map(|puncture| puncture.survivors.clone()).unwrap_or_default();

@@ -6,6 +6,8 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
+from canopy import v1
+
 EXIT_STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: 2,
     grpc.StatusCode.OUT_OF_RANGE: 2,
@@ -61,6 +63,12 @@ def refusal(error: grpc.RpcError) -> Refusal:
             detail.Unpack(retry)
             retry_after_s = retry.retry_delay.ToTimedelta().total_seconds()
     return Refusal(error.code(), error.details() or "", reason, fields, retry_after_s)
+
+
+def reason(error: v1.ErrorStatus) -> str:
+    """The stable reason of an error within an answer, such as PLAN_NOT_CACHED; empty if it states none."""
+    info = error_details_pb2.ErrorInfo()
+    return next((info.reason for detail in error.details if detail.Unpack(info)), "")
 
 
 def _details(error: grpc.RpcError) -> list:

@@ -11,6 +11,7 @@ import grpc
 
 from canopy import v1
 from canopy.connection import channel
+from canopy.errors import reason
 from canopy.stream import StreamError
 from canopy.v1 import planner_pb2_grpc
 
@@ -25,7 +26,7 @@ class MovingRefused(Exception):
         super().__init__(refusal.error.message)
         self.number: int = refusal.number
         self.code: int = refusal.error.code
-        self.reason: str = refusal.error.reason
+        self.reason: str = reason(refusal.error)
 
 
 class MovingPlans:

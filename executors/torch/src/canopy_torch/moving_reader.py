@@ -48,8 +48,9 @@ def of_messages(plan: Any, tiers: Any) -> MovingPlan:
     shape = MovingShape(tiers.ranks, tiers.box_size, tiers.rails)
     # Python's own word.
     lists: list[Sequence[int]] = [getattr(plan, name) for name in _LISTS]
-    _check_times(plan.seconds, plan.seconds_bound)
-    return MovingPlan.make(plan.number, shape, lists, plan.seconds, plan.seconds_bound)
+    seconds, bound = plan.seconds.exact, plan.seconds_bound.exact
+    _check_times(seconds, bound)
+    return MovingPlan.make(plan.number, shape, lists, seconds, bound)
 
 
 def _members(text: str) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+use canopy_wire::reason_of;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -281,7 +282,7 @@ fn a_job_that_ends_its_process_twice_is_dropped_and_shown_as_failed() {
     let operation = process.queue.operation(&name).unwrap().describe();
     let Some(Err(failure)) = operation.result else { panic!("{operation:?}") };
     let error = crate::rpc::shared::status::to_operation_error(&failure);
-    assert_eq!(error.reason, "JOB_ABANDONED");
+    assert_eq!(reason_of(&error), "JOB_ABANDONED");
     assert!(error.message.contains("2 times"), "{}", error.message);
     process.journal.write_back();
     assert!(unfinished(&process.journal).is_empty());

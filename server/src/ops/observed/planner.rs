@@ -87,7 +87,11 @@ impl Planner for ObservedPlanner {
             && let Some(quality) = &plan.plan.quality
         {
             let labels = [("algorithm", order.algorithm.name().into()), ("collective", order.kind.name().into())];
-            self.metrics.measured("canopy_plan_quality_ratio", &labels, quality.optimality_float);
+            self.metrics.measured(
+                "canopy_plan_quality_ratio",
+                &labels,
+                quality.optimality.as_ref().map_or(0.0, |optimality| optimality.value),
+            );
         }
         self.count_rejected(&result);
         result

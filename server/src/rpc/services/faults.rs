@@ -14,11 +14,11 @@ use canopy_proto::v1::faults_server::Faults;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     ClearFaultsRequest, ClearFaultsResponse, FaultEvent, FaultScope, ListFaultsRequest, ListFaultsResponse,
-    OperationError, ReportFaultsRequest, ReportFaultsResponse, ReportOutcome, ReportedFault, TopologySource,
+    ReportFaultsRequest, ReportFaultsResponse, ReportOutcome, ReportedFault, TopologySource,
 };
 use canopy_topology::TopologyLimits;
 use canopy_wire as wire;
-use canopy_wire::FAULTS_MAX;
+use canopy_wire::{FAULTS_MAX, RequestError};
 use tonic::{Code, Request, Response, Status};
 
 use self::listed::list;
@@ -26,7 +26,7 @@ use self::subject::{Subject, audience};
 use self::unmatched::unmatched;
 use crate::call;
 use crate::clock;
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, PlanFailure};
 use crate::replan::{Entered, Replanner, ReportError, Scope};
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::fields::unix_ms;
@@ -110,6 +110,10 @@ fn report(
     let ReportFaultsRequest { topology, events, job } = request;
     if events.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: events.len(), limit: FAULTS_MAX });
+    }
+    if events.is_empty() {
+        let remedy = "list the events to report";
+        return Err(PlanFailure::Request(RequestError::Missing { field: "events", remedy }).into());
     }
     let subject = Subject::of(replanner, viewer, (topology, &job), limits)?;
     let (names, now) = (subject.entries(), replanner.leases().now_ms());
@@ -264,7 +268,7 @@ fn refused(reason: &str, message: &str) -> ReportedFault {
 
 fn refused_as((code, reason): (Code, &str), message: &str) -> ReportedFault {
     let (reason, message) = (reason.to_owned(), message.chars().take(500).collect());
-    let error = OperationError { code: code.into(), reason, message };
+    let error = canopy_wire::error_status(code.into(), &reason, message);
     ReportedFault { outcome: ReportOutcome::Refused.into(), error: Some(error), ..ReportedFault::default() }
 }
 

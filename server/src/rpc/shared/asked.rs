@@ -7,7 +7,7 @@ use canopy_proto::v1;
 pub(crate) struct Asked {
     pub(crate) spec: v1::PlanSpec,
     /// Least achieved ÷ bound that is accepted.
-    pub(crate) minimum_optimality: Option<v1::Ratio>,
+    pub(crate) minimum_optimality: Option<v1::Fraction>,
     /// What to do without the plan: an [`OnMiss`](v1::OnMiss) by its number.
     pub(crate) on_miss: i32,
     /// A [`Priority`](v1::Priority) by its number.

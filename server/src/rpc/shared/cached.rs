@@ -4,12 +4,14 @@ use canopy_plan::{
     Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, RankFileOptions, SliceError,
     parse_msccl_xml_until, rank_file, read_rule,
 };
+use canopy_proto::Exact as _;
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
     Artifact, ArtifactFacts, CutDirection, FetchPlanFileRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
     Quality, RuntimeLimit,
 };
 use canopy_topology::Rate;
+use canopy_wire::fraction;
 use canopy_wire::{
     OUTPUT_FORMATS, RequestError, StoredPlan, format_of_wire, format_on_the_wire, parts_of_wire, plan_header,
     sha256_hex,
@@ -146,15 +148,14 @@ pub(in crate::rpc) fn explain(stored: &StoredPlan) -> Result<PlanExplanation, Ca
     let broken = |what: &str| CallFailure::Broken { what: format!("{}: {what}", stored.plan.name) };
     let quality = stored.plan.quality.as_ref().ok_or_else(|| broken("no quality"))?;
     // A ratio is a rate of one per second as far as its digits go, and rates show theirs.
-    let optimality: Rate = quality.optimality.parse().map_err(|_| broken("optimality"))?;
+    let optimality: Rate = quality.optimality.read().ok_or_else(|| broken("optimality"))?;
     let (achieved, whole) = optimality.parts();
     if achieved > whole {
         return Err(broken("better than its bound"));
     }
     let artifacts = stored.plan.artifacts.iter().map(|artifact| facts(artifact).map_err(|error| broken(&error)));
     Ok(PlanExplanation {
-        gap: format!("{}/{whole}", &whole - achieved),
-        gap_float: (1.0 - quality.optimality_float).max(0.0),
+        gap: fraction(&format!("{}/{whole}", &whole - achieved)),
         limit: limit(&stored.plan, quality).ok_or_else(|| broken("no certificate"))?,
         artifacts: artifacts.collect::<Result<_, _>>()?,
         plan: Some(plan_header(&stored.plan, 0)),
@@ -206,8 +207,8 @@ fn runtime_limit(figure: Figure) -> RuntimeLimit {
 
 /// The limit in a sentence.
 fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
-    let class = if quality.with_in_network.is_empty() { "" } else { " if switches only forward" };
-    let so = format!("so no schedule exceeds {} bytes/s{class}", quality.bound);
+    let class = if quality.with_in_network.is_none() { "" } else { " if switches only forward" };
+    let so = format!("so no schedule exceeds {} bytes/s{class}", quality.bound.exact());
     match quality.certificate.as_ref()?.kind.as_ref()? {
         Kind::Cut(cut) => {
             let verb = match cut.direction() {
@@ -240,7 +241,7 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
             "the boundaries of {} sets together can be passed by {} bytes/s, as what enters a switch must leave it, and {} times the message has to, {so}",
             sum.terms.len(),
             sum.capacity,
-            sum.data,
+            sum.data.exact(),
         )),
         Kind::LpDual(dual) => Some(format!(
             "with the certificate's link lengths, capacity × length is {} bytes/s in all, and the distances between all pairs of ranks add up to {}, {so}",

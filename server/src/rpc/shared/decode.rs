@@ -97,10 +97,11 @@ fn quality(asked: &Asked) -> Result<Quality, RequestError> {
             return Err(RequestError::UnknownValue { field, number, known: ON_MISS });
         }
     };
-    let minimum_optimality = asked.minimum_optimality.map(|v1::Ratio { numerator, denominator }| {
-        let error = RequestError::Optimality { numerator, denominator };
-        let minimum = (numerator <= denominator).then(|| format!("{numerator}/{denominator}").parse().ok());
-        minimum.flatten().ok_or(error)
+    let minimum_optimality = asked.minimum_optimality.as_ref().map(|stated| {
+        let minimum = wire::fraction_read("minimum_optimality", stated)?;
+        let (numerator, denominator) = minimum.parts();
+        let is_reachable = numerator <= denominator;
+        is_reachable.then_some(minimum).ok_or(RequestError::Optimality { found: stated.exact.clone() })
     });
     Ok(Quality { minimum_optimality: minimum_optimality.transpose()?, on_miss })
 }

@@ -1,5 +1,7 @@
 //! From a job's end to the caller: one reply, or a stream of events and pieces.
 
+use canopy_proto::Exact as _;
+use canopy_wire::duration_of_ms;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -330,7 +332,7 @@ async fn report_progress(
                 () = async { let _is_done = end.wait_for(is_done).await.is_ok(); } => return Ok(()),
                 better = candidates.next() => {
                     let quality = better.plan.plan.quality.as_ref();
-                    incumbent = quality.map(|quality| quality.achieved.clone()).unwrap_or_default();
+                    incumbent = quality.map(|quality| quality.achieved.clone()).unwrap_or_default().exact().to_owned();
                     sink.send_plan(PlanField::Candidate, &candidates.answer(better)).await?;
                     is_new = true;
                 }
@@ -382,7 +384,7 @@ impl CallTerms {
     /// What is missing to the least optimality asked for.
     fn shortfall(&self, plan: &Plan) -> Option<PlanFailure> {
         let minimum = self.quality.minimum_optimality.clone()?;
-        let stated = plan.quality.as_ref().map_or("", |quality| &quality.optimality);
+        let stated = plan.quality.as_ref().map_or("", |quality| quality.optimality.exact());
         let achieved: Ratio = match stated.parse() {
             Ok(achieved) => achieved,
             Err(_) => {
@@ -399,7 +401,7 @@ impl CallTerms {
         reply.warnings.extend(self.applied.warnings());
         if let Some(fallback) = fallback {
             let quality = delivery.plan.plan.quality.as_ref();
-            let reached = quality.map_or("", |quality| &quality.optimality);
+            let reached = quality.map_or("", |quality| quality.optimality.exact());
             let text = format!(
                 "the requested plan is not available ({}); this provisional one reaches {reached} of the bound",
                 fallback.text
@@ -414,7 +416,7 @@ impl CallTerms {
             let text = format!("the deadline was shortened to the longest one allowed, {:?}", self.deadline.stated);
             reply.warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
         }
-        reply.timings.get_or_insert_default().total = clock::millis_since(self.arrived);
+        reply.timings.get_or_insert_default().total = duration_of_ms(clock::millis_since(self.arrived));
         if delivery.cache == Cache::Miss && joined && fallback.is_none() {
             reply.set_cache(CacheOutcome::Joined);
         }

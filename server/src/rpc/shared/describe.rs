@@ -3,6 +3,8 @@
 use canopy_planner::{Puncture, Warning};
 use canopy_proto::v1;
 use canopy_wire as wire;
+use canopy_wire::duration_of_ms;
+use canopy_wire::fraction;
 use canopy_wire::{collective_on_the_wire, timestamp};
 use prost::Message as _;
 
@@ -49,8 +51,8 @@ pub(in crate::rpc) fn progress(status: &Status) -> v1::Progress {
         stage: status.stage.to_string(),
         done: status.done,
         total: status.total,
-        bound: status.bound.clone(),
-        incumbent: status.incumbent.clone(),
+        bound: fraction(&status.bound),
+        incumbent: fraction(&status.incumbent),
     }
 }
 
@@ -76,8 +78,8 @@ fn reply_of(cache: Cache, timings: &Timings, warnings: &[Warning], puncture: Opt
         plan: None,
         cache: cache.into(),
         timings: Some(v1::Timings {
-            queue: timings.queue_ms,
-            canonical: timings.canonical_ms,
+            queue: duration_of_ms(timings.queue_ms),
+            canonical: duration_of_ms(timings.canonical_ms),
             ..wire::timings(timings.planned)
         }),
         warnings: wire::warnings(warnings),

@@ -3,6 +3,7 @@
 //! A record is the encoded answer. It is a cache of what can be found again: one that cannot be read costs a search, and
 //! nothing else.
 
+use canopy_wire::fraction;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -90,13 +91,13 @@ fn key_of(Query { nodes, degree, links }: Query) -> PlanKey {
 fn on_the_wire(found: &Found) -> FindNetworksResponse {
     let bounds = found.bounds.map(|bounds| FindBounds {
         steps: bounds.steps,
-        bandwidth: bounds.bandwidth.to_string(),
-        all_to_all_rate: bounds.all_to_all.to_string(),
+        bandwidth: fraction(&bounds.bandwidth),
+        all_to_all_rate: fraction(&bounds.all_to_all),
     });
     let lacking = found.lacking.iter().map(|lacking| LackingTopology {
         name: lacking.name.to_owned(),
         steps: lacking.cost.steps,
-        bandwidth: lacking.cost.bandwidth.to_string(),
+        bandwidth: fraction(&lacking.cost.bandwidth),
     });
     FindNetworksResponse {
         topologies: found.candidates.iter().map(|candidate| row(candidate, found)).collect(),
@@ -114,11 +115,11 @@ fn row(candidate: &Candidate, found: &Found) -> FoundTopology {
     FoundTopology {
         expression: candidate.construction.to_string(),
         steps: gather.cost.steps,
-        bandwidth: gather.cost.bandwidth.to_string(),
-        reduce_scatter_bandwidth: scatter.cost.bandwidth.to_string(),
+        bandwidth: fraction(&gather.cost.bandwidth),
+        reduce_scatter_bandwidth: fraction(&scatter.cost.bandwidth),
         at_most: exactness == canopy_direct::Exactness::AtMost,
         diameter: known.diameter,
-        all_to_all_rate: known.all_to_all.rate.to_string(),
+        all_to_all_rate: fraction(&known.all_to_all.rate),
         all_to_all_exact: known.all_to_all.proof.is_exact(),
         bandwidth_optimal: found.bounds.is_some_and(|bounds| optimal(bounds.bandwidth)),
         moore_optimal: found.bounds.is_some_and(|bounds| gather.cost.steps == bounds.steps),

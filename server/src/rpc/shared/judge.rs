@@ -6,6 +6,7 @@ mod request;
 
 use canopy_plan::Stated;
 use canopy_plan::oneccl::device_list;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{Artifact, Plan};
 use canopy_topology::TopologyLimits;
 use canopy_wire::{collective_of_wire, format_of_wire, sha256_hex, slots};
@@ -51,7 +52,10 @@ fn stated<'a>(
         rank_map,
         algorithm: &plan.algorithm,
         shares: &plan.shares,
-        quality: plan.quality.as_ref().map(|quality| [&*quality.bound, &*quality.achieved, &*quality.optimality]),
+        quality: plan
+            .quality
+            .as_ref()
+            .map(|quality| [quality.bound.exact(), quality.achieved.exact(), quality.optimality.exact()]),
         limits,
     }
 }
@@ -61,6 +65,8 @@ mod tests {
     use bytes::Bytes;
     use canopy_plan::{Format, Profile, Target};
     use canopy_schedule::CollectiveKind;
+
+    use canopy_wire::fraction;
 
     use super::*;
     use crate::jobs::pipeline::Pipeline;
@@ -139,7 +145,7 @@ mod tests {
     #[test]
     fn a_quality_that_is_made_up_is_refused() {
         let mut plan = plan();
-        plan.quality.as_mut().unwrap().achieved = "1".to_owned();
+        plan.quality.as_mut().unwrap().achieved = fraction("1");
         refused(&plan, "another quality");
         let mut plan = self::plan();
         plan.collective.as_mut().unwrap().set_kind(canopy_proto::v1::Collective::Allreduce);

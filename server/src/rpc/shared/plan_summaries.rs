@@ -1,5 +1,6 @@
 //! Summaries of plans: the fields for lists and filters, and their form on the wire.
 
+use canopy_wire::fraction;
 use std::time::Duration;
 
 use canopy_planner::PlanKey;
@@ -54,7 +55,7 @@ pub(in crate::rpc) fn on_the_wire(records: &Records, summary: PlanSummary) -> Re
         algorithm: summary.algorithm,
         topology_hash: summary.topology_hash,
         ranks: summary.ranks,
-        optimality: summary.optimality,
+        optimality: fraction(&summary.optimality),
         size_bytes: summary.size_bytes,
         create_time: Some(timestamp(summary.created_ms)),
         last_use_time: Some(timestamp(summary.last_used_ms)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use canopy_access::{Denied, JwtError, Refused, TokenError};
 use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1;
-use canopy_wire::{Code, Detail, Refusal, component, in_short};
+use canopy_wire::{Code, Detail, Refusal, component, error_status, in_short};
 use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -38,25 +38,25 @@ pub(crate) fn in_group(status: &Status, name: &str) -> Status {
 }
 
 /// The same as it is shown with an operation.
-pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
+pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::ErrorStatus {
     operation_error(failure.into())
 }
 
 /// A refusal that was kept.
-pub(crate) fn operation_error(KeptRefusal { code, reason, message }: KeptRefusal) -> v1::OperationError {
-    v1::OperationError { code, reason, message }
+pub(crate) fn operation_error(KeptRefusal { code, reason, message }: KeptRefusal) -> v1::ErrorStatus {
+    error_status(code, &reason, message)
 }
 
 /// The failure of a part of a call that goes on.
-pub(crate) fn call_error(failure: &CallFailure) -> v1::OperationError {
+pub(crate) fn call_error(failure: &CallFailure) -> v1::ErrorStatus {
     let Refusal { code, reason, .. } = call_refusal(failure);
-    v1::OperationError { code: code.into(), reason: reason.into_owned(), message: in_short(&chain(failure)) }
+    error_status(code.into(), &reason, in_short(&chain(failure)))
 }
 
 /// The failure of a part of a call that goes on, from the status that it would have.
-pub(crate) fn error_of(status: &Status) -> v1::OperationError {
+pub(crate) fn error_of(status: &Status) -> v1::ErrorStatus {
     let reason = status.get_details_error_info().map(|info| info.reason).unwrap_or_default();
-    v1::OperationError { code: status.code().into(), reason, message: in_short(status.message()) }
+    error_status(status.code().into(), &reason, in_short(status.message()))
 }
 
 /// The same as it is shown with a plan that stands in for the one that failed.

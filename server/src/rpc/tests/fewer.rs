@@ -1,6 +1,7 @@
 //! Fewer trees where a runtime has no room, and numbers of trees that were stated.
 
 use canopy_plan::{Certainty, ExecutionLowerError, ExecutorProfile, Format, Profile, Target};
+use canopy_proto::Exact as _;
 
 use super::*;
 
@@ -49,7 +50,7 @@ fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
 fn an_allreduce_too_large_for_its_runtime_gets_fewer_trees() {
     let kind = CollectiveKind::Allreduce;
     let json = made_with(TreeLimits::NONE, uneven(), kind, Format::Json.usual()).unwrap();
-    assert_eq!((json.plan.quality.unwrap().optimality.as_str(), json.warnings.len()), ("1/1", 0));
+    assert_eq!((json.plan.quality.unwrap().optimality.exact(), json.warnings.len()), ("1/1", 0));
     let output = Target::from(Profile::Msccl);
     let fitting = made_with(TreeLimits::NONE, uneven(), kind, output).unwrap();
     let fewer = fitting.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
@@ -120,7 +121,7 @@ fn an_allreduce_without_room_for_a_tree_of_each_rank_has_fewer_in_all() {
     assert!(fewer.text.contains("trees in all instead of"), "{}", fewer.text);
     let form = made.plan.form.as_ref().unwrap();
     assert_eq!((form.form(), form.reason()), (v1::AllreduceForm::Trees, v1::FormReason::Limited));
-    assert!(made.plan.quality.unwrap().optimality_float > 0.99);
+    assert!(made.plan.quality.unwrap().optimality.unwrap().value > 0.99);
     // One tree of each rank is what was asked for here.
     let exactly = TreeLimits { trees_per_root: NonZeroU64::new(1), ..TreeLimits::NONE };
     match made_with(exactly, racks, CollectiveKind::Allreduce, output) {

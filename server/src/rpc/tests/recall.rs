@@ -53,7 +53,7 @@ fn recalled(pipeline: &Pipeline, order: &Order) -> Option<Produced> {
 fn timeless(produced: Produced) -> (v1::Plan, Vec<canopy_planner::Warning>) {
     let StoredPlan { mut plan, warnings, .. } = produced.plan;
     if let Some(provenance) = &mut plan.provenance {
-        provenance.wall_ms = 0.0;
+        provenance.wall_time = None;
     }
     (plan, warnings)
 }

@@ -1,6 +1,7 @@
 //! Plans repaired from the schedule of the sound network.
 
 use canopy_plan::{Format, Profile, Target};
+use canopy_proto::Exact as _;
 
 use super::*;
 
@@ -35,7 +36,7 @@ fn a_kept_schedule_is_made_to_fit_what_faults_leave() {
         let anew = made(&pipeline, &broken).unwrap();
         assert_ne!(plan.name, anew.name);
         assert_eq!(anew.provenance.unwrap().repaired_from, "");
-        let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality.parse::<canopy_topology::Ratio>();
+        let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality.read::<canopy_topology::Ratio>();
         assert!(optimality(&plan).unwrap() >= canopy_topology::Ratio::new(3_u32, 4_u32).unwrap(), "{kind}: {plan:?}");
         assert_eq!(made(&pipeline, &repaired(&broken)).unwrap().artifacts, plan.artifacts, "{kind}");
     }
@@ -130,7 +131,7 @@ fn schedules_in_time_are_repaired_too() {
         assert_eq!(made(&pipeline, &repaired(&broken)).unwrap().artifacts, plan.artifacts, "{kind}");
         let anew = made(&pipeline, &broken).unwrap();
         assert_ne!(plan.name, anew.name);
-        let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality_float;
+        let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality.as_ref().unwrap().value;
         assert!(optimality(&plan) >= 0.7 * optimality(&anew), "{kind}: {plan:?}");
         // A plan for all that this network is the rest of does, too, whoever says that anything broke.
         let left = repaired(&on("torus:4x4,down=00-01"));

@@ -3,6 +3,7 @@
 use canopy_plan::routes::{LowerError, parse, prove};
 use canopy_plan::{Format, Target};
 use canopy_synth::LayersError;
+use canopy_wire::fraction;
 
 use super::*;
 
@@ -22,7 +23,7 @@ fn flows_have_files_that_hold() {
         let program = parse(&text).unwrap();
         assert!(prove(&program).is_ok());
         assert_eq!((program.layer_count, program.bytes_min), (file.layers.unwrap(), 4096));
-        assert_eq!(plan.quality.as_ref().unwrap().achieved, program.algbw.to_string());
+        assert_eq!(plan.quality.as_ref().unwrap().achieved, fraction(&program.algbw));
         assert_eq!(crate::rpc::shared::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
         // Its own digest does not make another file right.
         let mut forged = plan.clone();

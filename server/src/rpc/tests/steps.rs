@@ -35,7 +35,7 @@ fn by_steps(topology: TopologyInput, size_bytes_max: u64, output: Target) -> Res
 fn latencies_count_at_the_size_that_was_asked_for() {
     let chunks = |latencies, size_bytes_max| {
         let plan = by_steps(around([1000, 1000], latencies), size_bytes_max, Format::Json.usual()).unwrap().plan;
-        (plan.chunks_per_rank, plan.step_cost.unwrap().bandwidth)
+        (plan.chunks_per_rank, plan.step_cost.unwrap().bandwidth.exact().to_owned())
     };
     assert_eq!(chunks(["1us", "1us"], 4_000), (2, "3/4".to_owned()));
     assert_eq!(chunks(["1us", "9us"], 4_000), (1, "1/1".to_owned()));

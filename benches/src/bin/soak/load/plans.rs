@@ -105,7 +105,9 @@ pub(super) async fn prefetches(mut caller: Caller, operations: &Operations) {
         operations.note(|counts| match ended {
             Ok(Some(operation)) => match operation.result {
                 Some(Ended::Response(_)) => counts.succeeded += 1,
-                Some(Ended::Error(error)) if error.reason == "OPERATION_CANCELLED" => counts.cancelled += 1,
+                Some(Ended::Error(error)) if canopy_wire::reason_of(&error) == "OPERATION_CANCELLED" => {
+                    counts.cancelled += 1
+                }
                 result => counts.bad.push(format!("{}: {result:?}", operation.name)),
             },
             Ok(None) => counts.forgotten += 1,

@@ -1,5 +1,6 @@
 //! The bound as a server finds it: for the network as the faults leave it that the server knows.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{self, ComputeBoundResponse, PlanSpec};
 use canopy_synth::PlainBounds;
 use canopy_topology::Rate;
@@ -54,7 +55,7 @@ fn object(
         plain_bounds,
         ..
     } = reply;
-    let (upper, lower): (Rate, Rate) = (bound.parse().ok()?, lower.parse().ok()?);
+    let (upper, lower): (Rate, Rate) = (bound.read()?, lower.read()?);
     Some(Bounded {
         topology: TopologySummary::of_server(&topology?)?,
         collective,
@@ -62,8 +63,8 @@ fn object(
         shares: Some(shares).filter(|shares| !shares.is_empty()),
         faults: puncture.unwrap_or_default().faults.iter().filter_map(fault_messages::text).collect(),
         bound: BoundSummary::new(&upper, &lower),
-        without_in_network: AlgbwSummary::stated(&without_in_network),
-        with_in_network: AlgbwSummary::stated(&with_in_network),
+        without_in_network: AlgbwSummary::stated(without_in_network.exact()),
+        with_in_network: AlgbwSummary::stated(with_in_network.exact()),
         certificate: CertificateSummary::of_server(certificate?)?,
         plain_bounds: plain_bounds.and_then(plain),
         family: None,
@@ -72,6 +73,6 @@ fn object(
 }
 
 fn plain(stated: v1::PlainBounds) -> Option<PlainBoundsSummary> {
-    let degree = stated.degree.zip(stated.full_tree.parse().ok());
-    Some(PlainBoundsSummary::of(&PlainBounds { distances: stated.distances.parse().ok()?, degree }))
+    let degree = stated.degree.zip(stated.full_tree.read());
+    Some(PlainBoundsSummary::of(&PlainBounds { distances: stated.distances.read()?, degree }))
 }

@@ -1,5 +1,6 @@
 //! `canopy job fetch`: brings the plans of a job into its folder.
 
+use canopy_proto::Exact as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -390,7 +391,7 @@ fn entry(item: &Item, reply: &PlanResponse) -> Result<PlanEntry, ClientError> {
         path: bundle::plan_file_name(item.position, item.kind.name(), &digest, ending).ok_or(INCOMPLETE)?,
         bytes: artifact.size_bytes,
         sha256: artifact.sha256.clone(),
-        optimality: quality.optimality.clone(),
+        optimality: quality.optimality.clone().exact().to_owned(),
         ranks: valid.ranks,
         ranks_per_node: plan.rank_map.as_ref().and_then(loader::ranks_per_node),
         size_bytes_min: valid.size_bytes_min,

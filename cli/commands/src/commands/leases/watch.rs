@@ -2,6 +2,7 @@
 
 mod files;
 
+use canopy_proto::Exact as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -228,7 +229,7 @@ fn line(event: ReplanEvent) -> Option<Line> {
                 old_plan,
                 new_plan: Some(new_plan),
                 stage,
-                optimality: Some(optimality),
+                optimality: Some(optimality.exact().to_owned()),
                 elapsed_ms: elapsed
                     .map(|it| it.seconds.saturating_mul(1000).saturating_add(i64::from(it.nanos) / 1_000_000)),
                 r#final: Some(is_final),
@@ -237,7 +238,7 @@ fn line(event: ReplanEvent) -> Option<Line> {
             })
         }
         Event::Lost(lost) => {
-            let error = lost.error.map(|error| format!("{}: {}", error.reason, error.message));
+            let error = lost.error.map(|error| format!("{}: {}", canopy_wire::reason_of(&error), error.message));
             Some(Line { event: "lost", old_plan: lost.old_plan, error, ..bare })
         }
         Event::Expired(_) => Some(Line { event: "expired", ..bare }),

@@ -1,5 +1,6 @@
 //! `canopy server plans diff`: in what two cached plans differ.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{Certificate, GetPlanRequest, Plan, Reach};
 use canopy_wire::{format_of_wire, parts_of_wire};
@@ -106,10 +107,10 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
         ("version", provenance.version),
         ("algorithm_requested", provenance.algorithm_requested),
         ("form", FormSummary::of(plan).map(|form| form.words()).unwrap_or_default()),
-        ("algbw", quality.achieved),
-        ("bound", quality.bound),
+        ("algbw", quality.achieved.exact().to_owned()),
+        ("bound", quality.bound.exact().to_owned()),
         ("tight", quality.tight.to_string()),
-        ("optimality", quality.optimality),
+        ("optimality", quality.optimality.exact().to_owned()),
         ("certificate", quality.certificate.as_ref().map(certificate).unwrap_or_default()),
         ("chunks", plan.chunks_per_rank.to_string()),
         ("steps", plan.steps.to_string()),
@@ -157,7 +158,12 @@ fn certificate(certificate: &Certificate) -> String {
             format!("partition of {} bytes/s, {sets}", partition.capacity)
         }
         Some(Kind::Sum(sum)) => {
-            format!("sum of {} cuts, {} bytes/s for {} times the message", sum.terms.len(), sum.capacity, sum.data)
+            format!(
+                "sum of {} cuts, {} bytes/s for {} times the message",
+                sum.terms.len(),
+                sum.capacity,
+                sum.data.exact()
+            )
         }
         Some(Kind::LpDual(dual)) => {
             format!("lengths on {} links, volume {}, distance {}", dual.lengths.len(), dual.volume, dual.distance)
@@ -170,13 +176,15 @@ fn certificate(certificate: &Certificate) -> String {
 mod tests {
     use canopy_proto::v1::{Artifact, Quality};
 
+    use canopy_wire::fraction;
+
     use super::*;
 
     #[test]
     fn what_is_equal_is_left_out_and_what_only_one_has_is_shown() {
         let file =
             |sha256: &str| Artifact { format: 1, size_bytes: 5, sha256: sha256.to_owned(), ..Artifact::default() };
-        let quality = |achieved: &str| Some(Quality { achieved: achieved.to_owned(), ..Quality::default() });
+        let quality = |achieved: &str| Some(Quality { achieved: fraction(achieved), ..Quality::default() });
         let a =
             Plan { name: "plans/a".to_owned(), quality: quality("3"), artifacts: vec![file("x")], ..Plan::default() };
         let b = Plan { name: "plans/b".to_owned(), quality: quality("4"), ..Plan::default() };

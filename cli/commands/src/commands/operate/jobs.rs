@@ -107,7 +107,9 @@ impl Row {
         let (mut plan, mut reason, mut message) = (None, None, None);
         match operation.result {
             Some(Ended::Response(reply)) => plan = reply.plan.map(|plan| plan.name),
-            Some(Ended::Error(error)) => (reason, message) = (Some(error.reason), Some(error.message)),
+            Some(Ended::Error(error)) => {
+                (reason, message) = (Some(canopy_wire::reason_of(&error)), Some(error.message))
+            }
             None => {}
         }
         Self {

@@ -1,6 +1,7 @@
 //! `canopy server plans`: lists, shows, compares, pins, evicts, exports and imports cached plans.
 
 use canopy_client::RequestId;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{
     EvictPlansRequest, EvictPlansResponse, ForgetRefusalsRequest, ListPlansRequest, PinPlanRequest, PlanSummary,
     UnpinPlanRequest,
@@ -146,7 +147,7 @@ impl Row {
             algorithm: plan.algorithm,
             topology_hash: plan.topology_hash,
             ranks: plan.ranks,
-            optimality: plan.optimality,
+            optimality: plan.optimality.exact().to_owned(),
             bytes: plan.size_bytes,
             hits: plan.hits,
             pinned: plan.pinned,

@@ -1,5 +1,6 @@
 //! `canopy server plans show`: what a cached plan is, and why it is no better.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{
     Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, JointPlan, MscclFacts, Plan, PlanExplanation,
     PlanSummary, RejectedRival, RuntimeLimit,
@@ -202,8 +203,8 @@ impl InCommon {
             ranks: joint.ranks.clone(),
             steps: together.steps,
             steps_alone: joint.steps_alone,
-            seconds: together.seconds,
-            seconds_alone: joint.seconds_alone.clone(),
+            seconds: together.seconds.exact().to_owned(),
+            seconds_alone: joint.seconds_alone.clone().exact().to_owned(),
         }
     }
 }
@@ -299,7 +300,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         algorithm: plan.algorithm,
         form,
         version: provenance.version,
-        wall_ms: to_thousandths(provenance.wall_ms),
+        wall_ms: to_thousandths(canopy_wire::ms_of(provenance.wall_time.as_ref())),
         provenance: Origin {
             algorithm_requested: provenance.algorithm_requested,
             planner_class: provenance.planner_class,
@@ -315,11 +316,11 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         family: plan.family,
         rank_map: plan.rank_map.as_ref().map(placement::in_words),
         joint: plan.joint.as_ref().map(InCommon::of),
-        algbw: quality.achieved,
-        bound: quality.bound,
+        algbw: quality.achieved.exact().to_owned(),
+        bound: quality.bound.exact().to_owned(),
         tight: quality.tight,
-        optimality: quality.optimality,
-        with_in_network: AlgbwSummary::stated(&quality.with_in_network),
+        optimality: quality.optimality.exact().to_owned(),
+        with_in_network: AlgbwSummary::stated(quality.with_in_network.exact()),
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
@@ -337,7 +338,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
             alignment_elements: valid.alignment_elements,
         },
         files: plan.artifacts.into_iter().zip(facts).map(|(artifact, facts)| file(artifact, facts)).collect(),
-        explanation: explained.then_some(Explanation { gap: told.gap, limit: told.limit }),
+        explanation: explained.then_some(Explanation { gap: told.gap.exact().to_owned(), limit: told.limit }),
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use canopy_client::{ClientError, ErrorClass};
 use canopy_plan::Format;
-use canopy_proto::v1::{self, BundleCommunicator, PlanBundleRequest, PlanBundleResponse, Ratio};
+use canopy_proto::v1::{self, BundleCommunicator, Fraction, PlanBundleRequest, PlanBundleResponse};
 use canopy_schedule::CollectiveKind;
 
 use super::folder::{self, Fetch, Files, NewFolder};
@@ -39,7 +39,7 @@ pub(super) struct BundleArgs {
     strict: bool,
     /// How much faster than the plan in place another must be to take over, such as 5% or 1/20 [default: 1/20]
     #[arg(long, value_name = "PART", requires = "sizes", value_parser = args::part)]
-    margin: Option<Ratio>,
+    margin: Option<Fraction>,
     /// What each message takes before its first byte is sent, in the simulation [default: 1us]
     #[arg(long, value_name = "TIME", requires = "sizes", value_parser = args::duration)]
     alpha: Option<Duration>,
@@ -135,7 +135,7 @@ fn bundle_request(
         output: Some(output),
         in_place: memory.in_place(),
         strict: bundle.strict,
-        margin: bundle.margin,
+        margin: bundle.margin.clone(),
         alpha_ns: bundle
             .alpha
             .map_or_else(calibration::message_ns, |alpha| Some(u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX))),

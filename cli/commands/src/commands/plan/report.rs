@@ -1,5 +1,7 @@
 //! What `canopy plan` says of a plan: a summary on standard error, or the JSON object on standard output.
 
+use canopy_proto::Exact as _;
+use canopy_wire::ms_of;
 use std::path::Path;
 use std::time::Duration;
 
@@ -144,7 +146,7 @@ pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
 fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
     let plan = outcome.reply.plan.as_ref().ok_or_else(|| missing("the plan"))?;
     let quality = plan.quality.as_ref().ok_or_else(|| missing("the plan's quality"))?;
-    let achieved: Rate = quality.achieved.parse().map_err(|_| missing("the plan's algbw"))?;
+    let achieved: Rate = quality.achieved.read().ok_or_else(|| missing("the plan's algbw"))?;
     let collective = plan.collective.as_ref().ok_or_else(|| missing("the collective"))?;
     let faults = outcome.reply.puncture.iter().flat_map(|puncture| &puncture.faults);
     Ok(Planned {
@@ -166,9 +168,9 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         algorithm: plan.algorithm.clone(),
         form: FormSummary::of(plan),
         achieved: AlgbwSummary::of(&achieved),
-        bound: quality.bound.clone(),
-        optimality: quality.optimality.clone(),
-        with_in_network: AlgbwSummary::stated(&quality.with_in_network),
+        bound: quality.bound.clone().exact().to_owned(),
+        optimality: quality.optimality.clone().exact().to_owned(),
+        with_in_network: AlgbwSummary::stated(quality.with_in_network.exact()),
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
@@ -191,12 +193,12 @@ fn warnings(warnings: &[Warning]) -> Vec<WarningSummary> {
 
 fn timings(stages: Timings, elapsed: Duration) -> TimingsSummary {
     TimingsSummary {
-        queue: to_thousandths(stages.queue),
-        canonical: to_thousandths(stages.canonical),
-        bound: to_thousandths(stages.bound),
-        synthesis: to_thousandths(stages.synthesis),
-        check: to_thousandths(stages.check),
-        lower: to_thousandths(stages.lower),
+        queue: to_thousandths(ms_of(stages.queue.as_ref())),
+        canonical: to_thousandths(ms_of(stages.canonical.as_ref())),
+        bound: to_thousandths(ms_of(stages.bound.as_ref())),
+        synthesis: to_thousandths(ms_of(stages.synthesis.as_ref())),
+        check: to_thousandths(ms_of(stages.check.as_ref())),
+        lower: to_thousandths(ms_of(stages.lower.as_ref())),
         total: to_thousandths(elapsed.as_secs_f64() * 1e3),
     }
 }

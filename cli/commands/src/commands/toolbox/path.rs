@@ -1,5 +1,6 @@
 //! `canopy tools path`: one message on several paths at once.
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{FindPathsRequest, FindPathsResponse, PathForwarding};
 use canopy_topology::Ratio;
 use serde::Serialize;
@@ -110,9 +111,9 @@ impl Found {
         let rows = reply.paths.into_iter().map(|path| Row {
             nodes: path.nodes,
             bytes: path.size_bytes,
-            share_bytes: path.share_bytes,
-            latency_ns: path.latency_ns,
-            ns_per_byte: path.ns_per_byte,
+            share_bytes: path.share_bytes.exact().to_owned(),
+            latency_ns: path.latency_ns.exact().to_owned(),
+            ns_per_byte: path.ns_per_byte.exact().to_owned(),
         });
         Self {
             source_rank: args.source,
@@ -120,10 +121,10 @@ impl Found {
             size_bytes: args.size,
             forwarding: args.forwarding,
             disjoint_paths: reply.disjoint_paths,
-            time_ns: reply.time_ns,
-            whole_time_ns: reply.whole_time_ns,
-            even_time_ns: reply.even_time_ns,
-            single: Single { nodes: reply.single_nodes, time_ns: reply.single_time_ns },
+            time_ns: reply.time_ns.exact().to_owned(),
+            whole_time_ns: reply.whole_time_ns.exact().to_owned(),
+            even_time_ns: reply.even_time_ns.exact().to_owned(),
+            single: Single { nodes: reply.single_nodes, time_ns: reply.single_time_ns.exact().to_owned() },
             paths: rows.collect(),
         }
     }
@@ -148,19 +149,19 @@ fn readable(args: &PathArgs, reply: &FindPathsResponse) -> Result<String, Failur
         format!("{} from rank {} to rank {}", in_words(args.size), args.source, args.target),
         format!(
             "time       {} on {paths}, of {} without a common link",
-            microseconds(&reply.whole_time_ns)?,
+            microseconds(reply.whole_time_ns.exact())?,
             reply.disjoint_paths
         ),
-        format!("in equal   {} if the message is divided equally", microseconds(&reply.even_time_ns)?),
-        format!("on one     {} by {}", microseconds(&reply.single_time_ns)?, reply.single_nodes.join(" > ")),
+        format!("in equal   {} if the message is divided equally", microseconds(reply.even_time_ns.exact())?),
+        format!("on one     {} by {}", microseconds(reply.single_time_ns.exact())?, reply.single_nodes.join(" > ")),
     ];
     let mut table = Table::new(&["BYTES#", "LINKS#", "LATENCY#", "NS/BYTE#", "PATH"]);
     for path in &reply.paths {
         table.row([
             path.size_bytes.to_string(),
             path.nodes.len().saturating_sub(1).to_string(),
-            microseconds(&path.latency_ns)?,
-            format!("{:.6}", number(&path.ns_per_byte)?),
+            microseconds(path.latency_ns.exact())?,
+            format!("{:.6}", number(path.ns_per_byte.exact())?),
             path.nodes.join(" > "),
         ]);
     }

@@ -5,6 +5,7 @@ use canopy_optimize::{Arc, Digraph};
 use canopy_proto::v1::{FindPathsRequest, FindPathsResponse, MessagePath, PathForwarding, Warning};
 use canopy_topology::{NodeIndex, Topology};
 use canopy_wire::RequestError;
+use canopy_wire::fraction;
 use tonic::{Request, Status};
 
 use crate::failure::{CallFailure, PlanFailure};
@@ -90,17 +91,17 @@ fn on_the_wire(topology: &Topology, found: MultiPath, warnings: Vec<Warning>) ->
     let paths = found.parts.iter().map(|part| MessagePath {
         nodes: nodes(&part.arcs),
         size_bytes: part.bytes,
-        share_bytes: part.share.to_string(),
-        latency_ns: part.line.start.to_string(),
-        ns_per_byte: part.line.per_byte.to_string(),
+        share_bytes: fraction(&part.share),
+        latency_ns: fraction(&part.line.start),
+        ns_per_byte: fraction(&part.line.per_byte),
     });
     FindPathsResponse {
         paths: paths.collect(),
-        time_ns: found.time_ns.to_string(),
-        whole_time_ns: found.whole_time_ns.to_string(),
-        even_time_ns: found.even_time_ns.to_string(),
+        time_ns: fraction(&found.time_ns),
+        whole_time_ns: fraction(&found.whole_time_ns),
+        even_time_ns: fraction(&found.even_time_ns),
         single_nodes: nodes(&found.single),
-        single_time_ns: found.single_time_ns.to_string(),
+        single_time_ns: fraction(&found.single_time_ns),
         disjoint_paths: u32::try_from(found.disjoint).unwrap_or(u32::MAX),
         warnings,
     }

@@ -1,5 +1,6 @@
 //! `Analysis.WeighFaults`: which single faults cost a collective how much. Workers weigh them in slices.
 
+use canopy_wire::fraction;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,7 +95,7 @@ fn parts(order: &Arc<Order>, groups: &[EquivalentFaults], remaining: Remaining, 
 fn started_event(what_if: &WhatIf, sound: &Rate, groups: usize, slices: usize) -> WeighFaultsStarted {
     let (topology, number) = (what_if.topology(), |count: usize| u32::try_from(count).unwrap_or(u32::MAX));
     WeighFaultsStarted {
-        bound: sound.to_string(),
+        bound: fraction(&sound),
         topology: Some(wire::topology_summary(topology, &TopologyKey::of(topology))),
         groups: number(groups),
         slices: number(slices),

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::{Idle, ReplanEvent, WatchLeasesRequest, WatchStarted, replan_event};
-use prost::Message as _;
+use canopy_proto::v1::{
+    Idle, LeaseExpired, PlanLost, PlanSuperseded, ReplanEvent, WatchLeasesRequest, WatchStarted, replan_event,
+};
+use canopy_wire::{fraction, loss_on_the_wire};
 use tokio::sync::mpsc;
 use tokio::time;
 use tonic::{Request, Status};
@@ -11,11 +13,11 @@ use tonic::{Request, Status};
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::net::peer::{Full, Host, Peer, Places};
-use crate::replan::{Event as LeaseEvent, EventLog, Expired, Replanner, START};
+use crate::replan::{Change, Event as LeaseEvent, EventLog, Expired, Replanner, START};
 use crate::rpc::EventStream;
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::deliver::STALL_MAX;
-use crate::rpc::shared::status::{call_status, to_status};
+use crate::rpc::shared::status::{call_status, operation_error, to_status};
 use crate::tasks;
 use crate::tenant::Viewer;
 
@@ -137,9 +139,28 @@ impl Watch {
     }
 }
 
-/// An event as it is sent, which is how it is laid out.
+/// An event as it is sent.
 fn on_the_wire(event: &LeaseEvent) -> ReplanEvent {
-    ReplanEvent::decode(event.encode_to_vec().as_slice()).expect("both are laid out alike")
+    let LeaseEvent { sequence, resume_token, time, lease, job, item, change, .. } = event.clone();
+    let change = change.map(|change| match change {
+        Change::Superseded(plan) => replan_event::Event::Superseded(PlanSuperseded {
+            old_plan: plan.old_plan,
+            new_plan: plan.new_plan,
+            stage: plan.stage,
+            bound: fraction(&plan.bound),
+            achieved: fraction(&plan.achieved),
+            optimality: fraction(&plan.optimality),
+            survivors: plan.survivors,
+            elapsed: plan.elapsed,
+            is_final: plan.is_final,
+        }),
+        Change::Lost(lost) => {
+            replan_event::Event::Lost(PlanLost { old_plan: lost.old_plan, error: lost.error.map(operation_error) })
+        }
+        Change::Expired(end) => replan_event::Event::Expired(LeaseExpired { expire_time: end.time }),
+    });
+    let faults = event.losses().iter().map(loss_on_the_wire).collect();
+    ReplanEvent { sequence, resume_token, event_time: time, lease, job, item, faults, event: change }
 }
 
 impl From<Expired> for CallFailure {
@@ -161,7 +182,8 @@ mod tests {
         let mut changes = Vec::new();
         for event in whole_events() {
             let sent = on_the_wire(&event);
-            assert_eq!(sent.encode_to_vec(), event.encode_to_vec(), "{event:?}");
+            assert_eq!((sent.sequence, &sent.resume_token, &sent.lease), (1, &event.resume_token, &event.lease));
+            assert_eq!((&sent.job, sent.item), (&event.job, 3));
             assert_eq!((sent.faults.len(), sent.event_time), (1, event.time));
             changes.push(sent.event.expect("it says what happened"));
         }
@@ -171,6 +193,8 @@ mod tests {
             panic!("{changes:?}");
         };
         assert_eq!((plan.stage(), plan.is_final, &*plan.survivors), (v1::ReplanStage::Restored, true, &[0, 2][..]));
+        let rates = [&plan.bound, &plan.achieved, &plan.optimality].map(|rate| rate.as_ref().map(|rate| rate.value));
+        assert_eq!(rates, [Some(3.5), Some(3.0), Some(6.0 / 7.0)]);
         assert_eq!(lost.error.as_ref().map(|error| error.code), Some(Code::Cancelled.into()));
         assert!(end.expire_time.is_some());
     }

@@ -87,7 +87,7 @@ impl PlanMaker for Session {
         self.plan_or_status(request, limit).await.map_err(Failure::Refused)
     }
 
-    fn refusal(failure: &Failure) -> v1::OperationError {
+    fn refusal(failure: &Failure) -> v1::ErrorStatus {
         match failure {
             Failure::Refused(status) => error_of(status),
             Failure::Call(failure) => call_error(failure),

@@ -1,5 +1,6 @@
 //! `Plans.SimulatePlan`: how long a stored plan takes, and when its links are busy.
 
+use canopy_wire::fraction;
 use std::sync::Arc;
 
 use canopy_plan::Format;
@@ -9,7 +10,7 @@ use canopy_proto::v1::{
     SimulationModel, Warning,
 };
 use canopy_simulate::{ALPHA_NS_USUAL, PIECE_BYTES_USUAL, Reached, part_start_ps};
-use canopy_topology::{Latency, Ratio, TopologyLimits};
+use canopy_topology::{Latency, TopologyLimits};
 use canopy_wire::{StoredPlan, format_of_wire};
 use parking_lot::Mutex;
 use prost::Message as _;
@@ -140,8 +141,8 @@ fn on_the_wire(found: &Simulation, alpha: Latency) -> SimulatePlanResponse {
     });
     SimulatePlanResponse {
         sizes: found.sizes.iter().map(size).collect(),
-        bound: found.bound.to_string(),
-        busbw_bound: found.busbw_bound.to_string(),
+        bound: fraction(&found.bound),
+        busbw_bound: fraction(&found.busbw_bound),
         model: Some(SimulationModel { alpha_ns: alpha.nanos(), piece_bytes: PIECE_BYTES_USUAL }),
         timeline: found.timeline.as_ref().map(timeline),
         warnings: left_out.into_iter().collect(),
@@ -154,9 +155,9 @@ fn size(reached: &Reached) -> SimulatedSize {
         time_ps: reached.time_ps,
         least_ps: reached.least_ps,
         limit_ps: reached.limit_ps,
-        algbw: reached.algbw.to_string(),
-        busbw: reached.busbw.to_string(),
-        of_bound: reached.of_bound.as_ref().map(Ratio::to_string).unwrap_or_default(),
+        algbw: fraction(&reached.algbw),
+        busbw: fraction(&reached.busbw),
+        of_bound: reached.of_bound.as_ref().and_then(fraction),
         messages: reached.message_count,
     }
 }

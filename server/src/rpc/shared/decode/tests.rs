@@ -1,3 +1,4 @@
+use canopy_wire::fraction_of;
 use std::num::NonZeroU32;
 
 use canopy_plan::{Format, Instances, Profile, Target};
@@ -103,10 +104,10 @@ fn every_wrong_field_is_named() {
     });
     check_refused("max_depth", |request| (request.max_depth, request.algorithm) = (Some(3), Some("direct".to_owned())));
     for (numerator, denominator) in [(0, 1), (1, 1), (3, 2), (1, 0), (1, 1 << 32)] {
-        check_refused("tolerance", |request| request.tolerance = Some(v1::Ratio { numerator, denominator }));
+        check_refused("tolerance", |request| request.tolerance = Some(fraction_of(numerator, denominator)));
     }
     check_refused("tolerance", |request| {
-        let tolerance = Some(v1::Ratio { numerator: 1, denominator: 2 });
+        let tolerance = Some(fraction_of(1, 2));
         (request.tolerance, request.algorithm) = (tolerance, Some("direct".to_owned()));
     });
     check_refused("form", |request| request.form = 9);
@@ -192,7 +193,7 @@ fn check_terms_refused(field: &str, change: impl FnOnce(&mut Asked)) {
 #[test]
 fn every_wrong_term_is_named() {
     for (numerator, denominator) in [(1, 0), (0, 0), (3, 2)] {
-        let minimum = Some(v1::Ratio { numerator, denominator });
+        let minimum = Some(fraction_of(numerator, denominator));
         check_terms_refused("minimum_optimality", |asked| asked.minimum_optimality = minimum);
     }
     check_terms_refused("on_miss", |asked| asked.on_miss = 9);

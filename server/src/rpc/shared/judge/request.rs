@@ -3,6 +3,8 @@
 //! A plan that is consistent with itself may still be filed under the key of a request that it does not answer. So the key is made
 //! anew from the request in the record, and the plan compared with the network that this request is about.
 
+use canopy_proto::Exact as _;
+use canopy_wire::fraction;
 use std::collections::{BTreeMap, VecDeque};
 
 use canopy_plan::read_plan;
@@ -132,9 +134,9 @@ fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> R
     let certificate = certificate(&prepared.topology, stated.ok_or("it has no certificate")?)?;
     let bound = certified_bound(&prepared.topology, prepared.collective, &prepared.shares, &certificate);
     let bound = bound.map_err(|error| format!("its certificate is wrong: {error}"))?;
-    let achieved: Rate = quality.achieved.parse().map_err(|error| format!("its rate is wrong: {error}"))?;
+    let achieved: Rate = quality.achieved.read().ok_or("its rate is wrong")?;
     let optimality = achieved.ratio_to(&bound).ok_or("its bound is zero")?;
-    if quality.bound != bound.to_string() || achieved > bound || quality.optimality != optimality.to_string() {
+    if quality.bound != fraction(&bound) || achieved > bound || quality.optimality != fraction(&optimality) {
         return Err("its certificate does not prove its bound, or its rate exceeds the bound".to_owned());
     }
     Ok(())
@@ -143,7 +145,7 @@ fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> R
 /// Whether the bound that a plan states for switches that multicast and aggregate is that of its network. Plans of earlier
 /// versions state none.
 fn judge_with_switches(plan: &Plan, prepared: &Prepared) -> Result<(), String> {
-    let stated = plan.quality.as_ref().map(|quality| quality.with_in_network.as_str()).unwrap_or_default();
+    let stated = plan.quality.as_ref().map(|quality| quality.with_in_network.exact()).unwrap_or_default();
     if stated.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Faults as a server weighs them: its workers share the work, with those of other servers if it has any.
 
-use canopy_proto::v1::{PlanSpec, Ratio, WeighFaultsRequest, WeighedFault};
+use canopy_proto::Exact as _;
+use canopy_proto::v1::{PlanSpec, WeighFaultsRequest, WeighedFault};
 use canopy_wire::{fault_kind_on_the_wire, left_of_wire, loss};
 
 use super::{Answer, Weighed, WhatIfArgs, kinds};
@@ -16,7 +17,7 @@ pub(super) async fn weighed(args: &WhatIfArgs, server: &ServerArgs) -> Result<An
     let collective = request::collective_spec(args.collective.kind()?, args.collective.root);
     let inner = request::plan(request::topology(&args.topology)?, collective, Vec::new());
     let remaining = (!args.remaining.is_gone())
-        .then(|| Ratio { numerator: args.remaining.numerator(), denominator: args.remaining.denominator() });
+        .then(|| canopy_wire::fraction_of(args.remaining.numerator(), args.remaining.denominator()));
     let asked = WeighFaultsRequest {
         kinds: kinds(args).iter().map(|kind| fault_kind_on_the_wire(*kind).into()).collect(),
         remaining,
@@ -34,7 +35,7 @@ pub(super) async fn weighed(args: &WhatIfArgs, server: &ServerArgs) -> Result<An
     let (started, groups) = reply?;
     known_faults::say_warnings(known_faults::worth_saying(&started.warnings, false), "ranking");
     let summary = started.topology.as_ref().and_then(TopologySummary::of_server);
-    let answer = summary.zip(started.bound.parse().ok()).and_then(|(topology, sound)| {
+    let answer = summary.zip(started.bound.read()).and_then(|(topology, sound)| {
         let weighed = groups.iter().map(weighed_of).collect::<Option<_>>()?;
         let is_healthy = started.warnings.iter().all(|warning| warning.code != "FAULTS_APPLIED");
         Some(Answer { topology, sound, is_healthy, weighed })

@@ -2,6 +2,7 @@
 //!
 //! It depends on the answer alone: the same bundle has the same bytes, wherever and whenever it is written.
 
+use canopy_proto::Exact as _;
 use std::path::Path;
 
 use canopy_bundle::Runtime;
@@ -180,7 +181,7 @@ impl Manifest {
             model: Model {
                 alpha_ns: model.alpha_ns,
                 piece_bytes: model.piece_bytes,
-                margin: format!("{}/{}", margin.numerator, margin.denominator),
+                margin: margin.exact.clone(),
                 sync: "deps",
                 sharing: "fair",
             },
@@ -226,7 +227,7 @@ impl BundleFile {
             alignment_elements: file.alignment_elements,
             candidate: file.candidate.clone(),
             algorithm: file.algorithm.clone(),
-            optimality: file.optimality.clone(),
+            optimality: file.optimality.clone().exact().to_owned(),
             times: file.times.iter().map(Time::of).collect(),
         })
     }
@@ -254,8 +255,8 @@ impl Candidate {
 }
 
 impl ItemError {
-    fn of(error: &v1::OperationError) -> Self {
-        Self { code: error.code, reason: error.reason.clone(), message: error.message.clone() }
+    fn of(error: &v1::ErrorStatus) -> Self {
+        Self { code: error.code, reason: canopy_wire::reason_of(error), message: error.message.clone() }
     }
 }
 

@@ -148,7 +148,7 @@ impl Description {
             groups: other.groups()?,
             ranks: other.ranks()?,
             members_only: !other.document.forward,
-            seconds: format!("{}/1000000000", time.as_nanos()),
+            seconds: canopy_wire::fraction(&format!("{}/1000000000", time.as_nanos())),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What was found of a job, as `manifest.json` and as the command prints it.
 
+use canopy_proto::Exact as _;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -35,7 +36,7 @@ impl Manifest {
             groups: class.groups,
             ranks: class.ranks,
             size_bytes: class.size_bytes,
-            seconds_alone: class.seconds_alone.clone(),
+            seconds_alone: class.seconds_alone.clone().exact().to_owned(),
         };
         let link = |link: &GroupLinkLength| LinkLength {
             from: link.from.clone(),
@@ -45,8 +46,8 @@ impl Manifest {
         };
         let certificate = |lengths: &Vec<_>| Certificate { links: lengths.iter().map(link).collect() };
         let level = |(level, lengths): (&GroupLevel, _)| LevelSummary {
-            seconds: level.seconds.clone(),
-            seconds_bound: level.seconds_bound.clone(),
+            seconds: level.seconds.clone().exact().to_owned(),
+            seconds_bound: level.seconds_bound.exact().to_owned(),
             groups: counts(&rates.classes, &level.groups),
             certificate: certificate(lengths),
         };
@@ -56,12 +57,12 @@ impl Manifest {
             ranks: rates.topology.as_ref().map_or(0, |topology| topology.ranks),
             lost_ranks: rates.lost_ranks.clone(),
             forward,
-            seconds: rates.seconds.clone(),
+            seconds: rates.seconds.clone().exact().to_owned(),
             seconds_joint: None,
-            seconds_bound: rates.seconds_bound.clone(),
-            seconds_rings: rates.seconds_rings.clone(),
-            seconds_phases: rates.seconds_phases.clone(),
-            seconds_alone: rates.seconds_alone.clone(),
+            seconds_bound: rates.seconds_bound.exact().to_owned(),
+            seconds_rings: rates.seconds_rings.clone().exact().to_owned(),
+            seconds_phases: rates.seconds_phases.clone().exact().to_owned(),
+            seconds_alone: rates.seconds_alone.clone().exact().to_owned(),
             classes: rates.classes.iter().map(class).collect(),
             orders: (0..).zip(&rates.orders).map(|(position, one)| order(one, position == rates.best_order)).collect(),
             rank_order: rates.rank_order.clone(),
@@ -99,8 +100,8 @@ fn is_longer(time: &Ratio, than: &Ratio) -> bool {
 fn order(GroupOrder { layout, seconds, seconds_bound }: &GroupOrder, best: bool) -> OrderSummary {
     OrderSummary {
         layout: layout.clone(),
-        seconds: Some(seconds.clone()).filter(|seconds| !seconds.is_empty()),
-        seconds_bound: seconds_bound.clone(),
+        seconds: seconds.as_ref().map(|seconds| seconds.exact.clone()),
+        seconds_bound: seconds_bound.exact().to_owned(),
         best,
     }
 }
@@ -131,9 +132,9 @@ impl Group {
             root: collective.root,
             ranks: group.ranks.clone(),
             size_bytes: NonZeroU64::new(group.size_bytes).ok_or_else(|| missing("the size of a group"))?,
-            seconds: group.seconds.clone(),
+            seconds: group.seconds.clone().exact().to_owned(),
             plan: plan.name.clone(),
-            achieved: quality.achieved.clone(),
+            achieved: quality.achieved.clone().exact().to_owned(),
             files: Vec::new(),
         })
     }

@@ -2,6 +2,7 @@
 //!
 //! It depends on the answer alone: the same plans have the same bytes, wherever and whenever they are written.
 
+use canopy_proto::Exact as _;
 use std::path::Path;
 
 use canopy_proto::v1::{JointBundle, JointItem};
@@ -47,10 +48,10 @@ impl Manifest {
             canopy: FORMAT_VERSION,
             kind: JOINT_KIND.to_owned(),
             steps: times.steps,
-            seconds: times.seconds.clone(),
-            seconds_one_by_one: times.seconds_one_by_one.clone(),
-            seconds_longest_alone: times.seconds_longest_alone.clone(),
-            seconds_bound: joint.seconds_bound.clone(),
+            seconds: times.seconds.clone().exact().to_owned(),
+            seconds_one_by_one: times.seconds_one_by_one.clone().exact().to_owned(),
+            seconds_longest_alone: times.seconds_longest_alone.clone().exact().to_owned(),
+            seconds_bound: joint.seconds_bound.clone().exact().to_owned(),
             bound_direction: stated(joint.bound_direction().as_str_name(), "CUT_DIRECTION"),
             bound_sets: joint.bound_sets.iter().map(|set| set.nodes.clone()).collect(),
             plans: joint.items.iter().map(Planned::of).collect::<Result<_, _>>()?,
@@ -72,8 +73,8 @@ impl Planned {
             chunks: plan.chunks_per_rank,
             plan: plan.name.clone(),
             steps_alone: joint.steps_alone,
-            seconds_alone: joint.seconds_alone.clone(),
-            seconds_bound: joint.seconds_bound.clone(),
+            seconds_alone: joint.seconds_alone.clone().exact().to_owned(),
+            seconds_bound: joint.seconds_bound.clone().exact().to_owned(),
             files: Vec::new(),
         })
     }

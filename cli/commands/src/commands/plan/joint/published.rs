@@ -1,5 +1,6 @@
 //! What published baselines take for several collectives at once, beside plans that were made in common.
 
+use canopy_proto::Exact as _;
 use std::num::NonZeroU64;
 
 use canopy_baselines::{Tenant, queued_together_ps};
@@ -36,7 +37,7 @@ pub(super) fn times(
     }
     let joint = reply.joint.as_ref().ok_or_else(|| missing("the plans in common"))?;
     let seconds = &joint.times.as_ref().ok_or_else(|| missing("the times"))?.seconds;
-    let seconds: Ratio = seconds.parse().map_err(|_| Failure::fault("the time of the plans is no fraction"))?;
+    let seconds: Ratio = seconds.read().ok_or_else(|| Failure::fault("the time of the plans is no fraction"))?;
     let (network, composition) = (input::topology(topology)?, composition(topology)?);
     let tenants: Vec<Tenant> = joint.items.iter().map(tenant).collect::<Result<_, _>>()?;
     let line = ProgressLine::start();

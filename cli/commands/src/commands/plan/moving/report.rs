@@ -1,5 +1,7 @@
 //! What is written of a stream's network and its plans: a table or JSON for standard output, and a file of plans.
 
+use canopy_proto::Exact as _;
+use canopy_wire::reason_of;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -157,6 +159,7 @@ impl Report {
         self.planned += 1;
         self.write(plan)?;
         let MovingPlan { number, seconds: time, seconds_bound, skipped, .. } = plan;
+        let (time, seconds_bound) = (time.exact(), seconds_bound.exact());
         let (ratio, parts) = (ratio(seconds_bound, time), plan.bytes.len());
         if self.json {
             let (number, skipped) = (*number, *skipped);
@@ -191,10 +194,10 @@ impl Report {
         self.class.get_or_insert_with(|| class_of(error.code));
         let (number, code) = (refusal.number, error.code);
         if self.json {
-            let (reason, message) = (&*error.reason, &*error.message);
+            let (reason, message) = (&*reason_of(&error), &*error.message);
             return print_json(COMMAND, &Object::Refusal { number, code, reason, message });
         }
-        warn(format_args!("matrix {number}: {}: {}", error.reason, error.message));
+        warn(format_args!("matrix {number}: {}: {}", reason_of(&error), error.message));
         Ok(())
     }
 
@@ -236,8 +239,8 @@ impl Report {
             version: FORMAT_VERSION,
             number: plan.number,
             network: self.network,
-            seconds: &plan.seconds,
-            seconds_bound: &plan.seconds_bound,
+            seconds: plan.seconds.exact(),
+            seconds_bound: plan.seconds_bound.exact(),
             from: &plan.from,
             to: &plan.to,
             leaves: &plan.leaves,

@@ -64,7 +64,7 @@ struct Brought {
 
 impl From<PlanResponse> for Brought {
     fn from(reply: PlanResponse) -> Self {
-        let total = reply.timings.as_ref().and_then(|timings| Duration::try_from_secs_f64(timings.total / 1e3).ok());
+        let total = reply.timings.as_ref().and_then(|timings| timings.total.and_then(|total| total.try_into().ok()));
         Self { bytes: 0, cache: reply.cache(), plan: reply.plan.map(|plan| plan.name), server: total }
     }
 }

@@ -1,5 +1,6 @@
 //! What a collective on a network takes, exactly: so many steps of one latency, and the data over a node's bandwidth.
 
+use canopy_proto::Exact as _;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -59,9 +60,9 @@ impl Network {
             expression: found.expression.clone(),
             steps: found.steps,
             diameter: found.diameter,
-            bandwidth: fraction(&found.bandwidth)?,
-            reduce_scatter_bandwidth: fraction(&found.reduce_scatter_bandwidth)?,
-            all_to_all_rate: fraction(&found.all_to_all_rate)?,
+            bandwidth: fraction(found.bandwidth.exact())?,
+            reduce_scatter_bandwidth: fraction(found.reduce_scatter_bandwidth.exact())?,
+            all_to_all_rate: fraction(found.all_to_all_rate.exact())?,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What `canopy tools find` prints, for programs and for people.
 
+use canopy_proto::Exact as _;
 use std::collections::BTreeMap;
 
 use canopy_proto::v1::{FindNetworksRequest, FindNetworksResponse, FoundTopology};
@@ -145,15 +146,19 @@ impl Found {
             cached: reply.cached,
             bounds: reply.bounds.as_ref().map(|bounds| Bounds {
                 t_l: bounds.steps,
-                t_b: bounds.bandwidth.clone(),
-                all_to_all_rate: bounds.all_to_all_rate.clone(),
+                t_b: bounds.bandwidth.clone().exact().to_owned(),
+                all_to_all_rate: bounds.all_to_all_rate.clone().exact().to_owned(),
             }),
             model: Assumed::of(model.costs),
             topologies: rows.map(|(found, network)| Row::new(found, network, time(network), is_all_to_all)).collect(),
             choices,
             workload: workload.and_then(|workload| chosen(networks, model, workload)),
             lacking: lacking
-                .map(|one| Lacking { name: one.name.clone(), t_l: one.steps, t_b: one.bandwidth.clone() })
+                .map(|one| Lacking {
+                    name: one.name.clone(),
+                    t_l: one.steps,
+                    t_b: one.bandwidth.clone().exact().to_owned(),
+                })
                 .collect(),
         })
     }
@@ -218,14 +223,14 @@ impl Row {
         Self {
             expression: network.expression.clone(),
             t_l: network.steps,
-            t_b: found.bandwidth.clone(),
-            t_b_decimal: decimal(&found.bandwidth),
-            reduce_scatter_t_b: found.reduce_scatter_bandwidth.clone(),
+            t_b: found.bandwidth.clone().exact().to_owned(),
+            t_b_decimal: decimal(found.bandwidth.exact()),
+            reduce_scatter_t_b: found.reduce_scatter_bandwidth.clone().exact().to_owned(),
             t_b_kind: if found.at_most { "at-most" } else { "exact" },
             diameter: network.diameter,
             all_to_all: Rate {
-                rate: found.all_to_all_rate.clone(),
-                rate_decimal: decimal(&found.all_to_all_rate),
+                rate: found.all_to_all_rate.clone().exact().to_owned(),
+                rate_decimal: decimal(found.all_to_all_rate.exact()),
                 kind: if found.all_to_all_exact { "exact" } else { "bound" },
             },
             bandwidth_optimal: found.bandwidth_optimal,

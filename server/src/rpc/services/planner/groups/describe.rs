@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use canopy_planner::TopologyKey;
+use canopy_proto::Exact as _;
 use canopy_proto::v1;
 use canopy_topology::{Rank, Ratio, Topology, to_json};
 use canopy_training::job::{Comparison, Job, JobLevel, Order};
 use canopy_wire as wire;
+use canopy_wire::fraction;
 use canopy_wire::plan_header;
 
 use super::solve::Solved;
@@ -14,12 +16,12 @@ use crate::rpc::shared::outgoing::{MESSAGE_BYTES, batches};
 /// What the groups reach.
 pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRates {
     let Solved { topology, job, survivors, rank_count, rates, orders, applied } = solved;
-    let of = |time: fn(&Comparison) -> &Ratio| others.map(|others| time(others).to_string()).unwrap_or_default();
+    let of = |time: fn(&Comparison) -> &Ratio| others.and_then(|others| fraction(time(others)));
     let lost = (0..*rank_count).filter(|&rank| survivors.binary_search(&Rank::new(rank)).is_err());
     v1::GroupRates {
         topology: Some(wire::topology_summary(topology, &TopologyKey::of(topology))),
-        seconds: rates.seconds.to_string(),
-        seconds_bound: rates.seconds_min.to_string(),
+        seconds: fraction(&rates.seconds),
+        seconds_bound: fraction(&rates.seconds_min),
         seconds_rings: of(|others| &others.rings),
         seconds_phases: of(|others| &others.phases),
         seconds_alone: of(|others| &others.alone),
@@ -36,15 +38,15 @@ pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRa
 fn order(Order { layout, seconds, seconds_min }: &Order) -> v1::GroupOrder {
     v1::GroupOrder {
         layout: layout.to_string(),
-        seconds: seconds.as_ref().map(Ratio::to_string).unwrap_or_default(),
-        seconds_bound: seconds_min.to_string(),
+        seconds: seconds.as_ref().and_then(fraction),
+        seconds_bound: fraction(&seconds_min),
     }
 }
 
 fn level(JobLevel { seconds, seconds_min, groups, .. }: &JobLevel) -> v1::GroupLevel {
     v1::GroupLevel {
-        seconds: seconds.to_string(),
-        seconds_bound: seconds_min.to_string(),
+        seconds: fraction(&seconds),
+        seconds_bound: fraction(&seconds_min),
         groups: groups.iter().map(|&group| u32::try_from(group).unwrap_or(u32::MAX)).collect(),
     }
 }
@@ -61,7 +63,7 @@ fn class_rates(job: &Job, class: usize, others: Option<&Comparison>) -> v1::Grou
         groups: number(groups().count()),
         ranks: number(groups().map(|group| group.ranks.len()).max().unwrap_or(0)),
         size_bytes: stated.map_or(0, |class| class.size_bytes.get()),
-        seconds_alone: alone.map(Ratio::to_string).unwrap_or_default(),
+        seconds_alone: alone.and_then(fraction),
     }
 }
 
@@ -111,13 +113,13 @@ pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanResponse) -> v1
         plan: reply.plan.map(|plan| plan_header(&plan, 0)),
         cache: reply.cache,
         warnings: reply.warnings.into_iter().filter(is_said).collect(),
-        seconds: seconds.map(|seconds| seconds.to_string()).unwrap_or_default(),
+        seconds: seconds.and_then(|seconds| fraction(&seconds)),
     }
 }
 
 /// What a plan takes for so many bytes in the network that it was made for.
 fn seconds(size_bytes: u64, plan: &v1::Plan) -> Option<Ratio> {
-    let achieved: Ratio = plan.quality.as_ref()?.achieved.parse().ok()?;
+    let achieved: Ratio = plan.quality.as_ref()?.achieved.read()?;
     let (bytes, seconds) = achieved.parts();
     Ratio::new(seconds * size_bytes, bytes.clone())
 }

@@ -5,6 +5,7 @@ use canopy_planner::TopologyKey;
 use canopy_proto::v1::plan_moving_event::Event;
 use canopy_proto::v1::{MovingPlan, MovingRelay, MovingTiers, PlanMovingEvent};
 use canopy_wire as wire;
+use canopy_wire::fraction;
 
 use crate::rpc::shared::known_faults::AppliedFaults;
 use crate::rpc::shared::parts::Parts;
@@ -33,7 +34,7 @@ pub(super) fn tiers(network: &Network, applied: &AppliedFaults) -> MovingTiers {
 pub(super) fn plan(
     (number, skipped): (u64, u64),
     parts: &[Part],
-    (seconds, least): (impl ToString, impl ToString),
+    (seconds, least): (impl std::fmt::Display, impl std::fmt::Display),
 ) -> MovingPlan {
     let list = |of: fn(&Part) -> u32| parts.iter().map(of).collect();
     MovingPlan {
@@ -49,8 +50,8 @@ pub(super) fn plan(
             Route::Across { enters, .. } => enters,
         }),
         bytes: parts.iter().map(|part| part.bytes).collect(),
-        seconds: seconds.to_string(),
-        seconds_bound: least.to_string(),
+        seconds: fraction(&seconds),
+        seconds_bound: fraction(&least),
         skipped,
         relayed: (0..).zip(parts).filter_map(relayed).collect(),
     }

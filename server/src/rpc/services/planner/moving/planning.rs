@@ -4,7 +4,7 @@ use canopy_access::Quota;
 use canopy_moving::{Matrix, Network, NetworkError, PlanError, State, check, plan, plan_at_ends};
 use canopy_planner::PlanError as PlanningError;
 use canopy_proto::v1::plan_moving_event::Event;
-use canopy_proto::v1::{MovingMatrix, MovingNetwork, MovingRefusal, OperationError, PlanSpec, TopologySource};
+use canopy_proto::v1::{ErrorStatus, MovingMatrix, MovingNetwork, MovingRefusal, PlanSpec, TopologySource};
 use canopy_topology::TopologyLimits;
 
 use super::describe;
@@ -28,7 +28,7 @@ pub(super) struct Planning {
     source: Option<TopologySource>,
     applied: AppliedFaults,
     ranks: u32,
-    network: Result<Network, OperationError>,
+    network: Result<Network, ErrorStatus>,
     any_routes: bool,
     /// What the last plan left for the next one.
     state: Option<State>,
