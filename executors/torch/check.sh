@@ -24,7 +24,7 @@ cp -r pyproject.toml README.md src "$work"
 
 mkdir -p "$work/client/python"
 cp -r "$root/proto" "$work"
-cp -r "$root/client/python/generate.sh" "$root/client/python/src" "$work/client/python"
+cp -r "$root/client/python/generate.sh" "$root/client/python/stubs.py" "$root/client/python/src" "$work/client/python"
 PYTHON=$python "$work/client/python/generate.sh"
 export PYTHONPATH=$work/site:$work/client/python/src
 
