@@ -46,11 +46,11 @@ def line(**changes: Any) -> bytes:
 
 
 class Message:
-    """What is read of a message of protobuf."""
+    """What is read of a message of protobuf: times are fractions, which are messages."""
 
     def __init__(self, **fields: Any) -> None:
         for name, value in fields.items():
-            setattr(self, name, value)
+            setattr(self, name, Message(exact=value) if name.startswith("seconds") else value)
 
 
 class Reader(unittest.TestCase):
