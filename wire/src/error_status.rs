@@ -6,8 +6,8 @@ use canopy_proto::v1;
 use prost::{Message, Name};
 use prost_types::Any;
 
-/// Domain of every [`ErrorInfo`].
-const DOMAIN: &str = "canopy";
+/// Domain of every `google.rpc.ErrorInfo`.
+pub const DOMAIN: &str = "canopy";
 
 /// `google.rpc.ErrorInfo`.
 #[derive(Clone, PartialEq, Message)]

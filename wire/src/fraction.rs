@@ -12,7 +12,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// How far the float of a request may be from its fraction, in parts of it.
 const VALUE_ERROR_MAX: f64 = 1e-9;
 
-/// A number on the wire, from its text: `num` or `num/den`. Unset for a text that is none, such as an empty one.
+/// Number on the wire, from its text `num` or `num/den`; `None` for any other text, such as an empty one.
 pub fn fraction(number: &(impl Display + ?Sized)) -> Option<v1::Fraction> {
     let exact = number.to_string();
     let value = exact.parse::<Ratio>().ok()?.to_f64();
@@ -27,9 +27,9 @@ pub fn fraction_of(numerator: u64, denominator: u64) -> v1::Fraction {
 /// Why a fraction cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It is none.
+    /// The text is not a fraction.
     Text,
-    /// Its float is another number.
+    /// The float is another number than the text.
     Value,
 }
 

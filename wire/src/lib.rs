@@ -26,7 +26,7 @@ pub use canopy_proto::Exact;
 pub use cluster::{ClusterError, cluster_model};
 pub use digest::sha256_hex;
 pub use entry::{Entry, EntryCaller, decode_entry, encode_entry};
-pub use error_status::{error_status, reason_of};
+pub use error_status::{DOMAIN, error_status, reason_of};
 pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, target_on_the_wire};
 pub use fraction::{fraction, fraction_of};
 pub use groups::{StatedJob, StatedRunning, job, running_jobs};
@@ -42,7 +42,7 @@ pub use plan_request::{
 };
 pub use priority::Priority;
 pub use refusal::{Code, Detail, Refusal, component, in_short, plan_refusal, request_refusal};
-pub use refused::{InlineError, RequestError, TENANT_HEADER};
+pub use refused::{InlineError, RequestError, TENANT_HEADER, above_zero};
 pub use request::{
     draft, draft_on_the_wire, form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire,
 };

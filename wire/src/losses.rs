@@ -81,7 +81,7 @@ pub fn loss(stated: &v1::Fault) -> Result<Loss, LossError> {
 /// The fraction of a capacity that remains.
 ///
 /// # Errors
-/// It is none from 0 to 1.
+/// The text is not a fraction from 0 to 1.
 pub(crate) fn remaining(stated: &v1::Fraction) -> Result<Remaining, TargetError> {
     let unread = || RemainingError { found: stated.exact.chars().take(80).collect() };
     let (numerator, denominator) = read_small(stated).map_err(|_| unread())?;

@@ -202,7 +202,7 @@ pub fn plan_header(plan: &v1::Plan, inline_bytes_max: usize) -> v1::Plan {
     plan
 }
 
-/// A time of so many milliseconds; `None` if it is 0 or less.
+/// Duration of this many milliseconds; `None` if that is 0 or less.
 pub fn duration_of_ms(ms: f64) -> Option<Duration> {
     let time = std::time::Duration::try_from_secs_f64(ms / 1e3).ok().filter(|time| !time.is_zero())?;
     Duration::try_from(time).ok()

@@ -2,6 +2,10 @@
 
 mod joint;
 
+use std::collections::HashSet;
+use std::num::NonZeroU64;
+use std::sync::LazyLock;
+
 use crate::fraction::{StoredRatio, tolerance};
 use crate::stated_fraction::small_fraction_read;
 use bytes::Bytes;
@@ -14,6 +18,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, Transit};
 use prost::Message as _;
+use prost_types::FileDescriptorSet;
 
 use self::joint::taken;
 use crate::formats::target;
@@ -41,35 +46,17 @@ const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
 
 /// Fields of a [`v1::PlanSpec`].
-const SPEC_FIELDS: &[&str] = &[
-    "algorithm",
-    "alpha_ns",
-    "chunks",
-    "collective",
-    "fault_policy",
-    "form",
-    "in_place",
-    "joint",
-    "max_chunks",
-    "max_depth",
-    "outputs",
-    "placement",
-    "ranks",
-    "root_policy",
-    "seed",
-    "shares",
-    "size_bytes_max",
-    "size_bytes_min",
-    "tolerance",
-    "topology",
-    "transit",
-    "trees_per_root",
-];
+static SPEC_FIELDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let files = FileDescriptorSet::decode(canopy_proto::FILE_DESCRIPTOR_SET).map(|set| set.file).unwrap_or_default();
+    let messages = files.into_iter().flat_map(|file| file.message_type);
+    let specs = messages.filter(|message| message.name() == "PlanSpec");
+    specs.flat_map(|spec| spec.field).filter_map(|field| field.name).collect()
+});
 
 /// Whether the path of a field begins with one of a [`v1::PlanSpec`].
 pub fn is_of_spec(path: &str) -> bool {
     let end = path.find(['.', '[']).unwrap_or(path.len());
-    path.get(..end).is_some_and(|first| SPEC_FIELDS.contains(&first))
+    path.get(..end).is_some_and(|first| SPEC_FIELDS.contains(first))
 }
 
 /// Reads what to plan. Does not look at the tenant.
@@ -87,10 +74,7 @@ pub fn plan_request(spec: v1::PlanSpec) -> Result<Request, RequestError> {
     if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
         return Err(RequestError::Size { found: size_bytes_max, limit: SIZE_BYTES_MAX_LIMIT });
     }
-    let size_bytes_min = request.size_bytes_min.unwrap_or(0);
-    if request.size_bytes_min == Some(0) {
-        return Err(RequestError::Zero { field: "size_bytes_min" });
-    }
+    let size_bytes_min = above_zero("size_bytes_min", request.size_bytes_min)?.map_or(0, NonZeroU64::get);
     if size_bytes_min > size_bytes_max {
         return Err(RequestError::EmptySizes { min: size_bytes_min, max: size_bytes_max });
     }
@@ -387,4 +371,19 @@ fn outputs(specs: &[v1::OutputSpec]) -> Result<Vec<Target>, RequestError> {
         outputs.push(output);
     }
     Ok(outputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_begin_with_fields_of_a_spec_or_of_a_request() {
+        for path in ["topology", "topology.expression", "outputs[1].format", "joint.collectives[0].ranks[2]"] {
+            assert!(is_of_spec(path), "{path}");
+        }
+        for path in ["", "priority", "spec.topology", "request_id", "x-canopy-tenant", "topologyx"] {
+            assert!(!is_of_spec(path), "{path}");
+        }
+    }
 }

@@ -135,8 +135,11 @@ impl RequestError {
     }
 }
 
-/// A number that must not be 0 where it is given.
-pub(crate) fn above_zero<N, Z: TryFrom<N>>(field: &'static str, stated: Option<N>) -> Result<Option<Z>, RequestError> {
+/// Number that must be above 0 if it is given.
+///
+/// # Errors
+/// It is 0.
+pub fn above_zero<N, Z: TryFrom<N>>(field: &'static str, stated: Option<N>) -> Result<Option<Z>, RequestError> {
     stated.map(|stated| Z::try_from(stated).map_err(|_| RequestError::Zero { field })).transpose()
 }
 

@@ -9,7 +9,7 @@ use crate::refused::RequestError;
 /// Reads a fraction of a request.
 ///
 /// # Errors
-/// It is none, or its float is another number.
+/// The text is not a fraction, or the float is another number.
 pub fn fraction_read(field: &'static str, stated: &v1::Fraction) -> Result<Ratio, RequestError> {
     read(stated).map_err(|why| refused(field, stated, why))
 }
@@ -17,7 +17,7 @@ pub fn fraction_read(field: &'static str, stated: &v1::Fraction) -> Result<Ratio
 /// The same in numbers of 64 bits.
 ///
 /// # Errors
-/// It is none, or too long.
+/// The text is not a fraction, or its numbers are longer.
 pub fn small_fraction_read(field: &'static str, stated: &v1::Fraction) -> Result<(u64, u64), RequestError> {
     read_small(stated).map_err(|why| refused(field, stated, why))
 }

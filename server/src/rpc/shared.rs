@@ -1,7 +1,6 @@
 //! Parts that several services have in common: from the message to an order, from an outcome to a reply or a status.
 
 pub(crate) mod admission;
-pub(crate) mod asked;
 pub(crate) mod cached;
 pub(crate) mod call_pool;
 pub(crate) mod cluster_parts;
@@ -18,6 +17,7 @@ pub(crate) mod learning;
 pub(crate) mod listing;
 pub(crate) mod outgoing;
 pub(crate) mod parts;
+pub(crate) mod plan_query;
 pub(crate) mod plan_summaries;
 pub(crate) mod rank_map;
 pub(crate) mod reading;

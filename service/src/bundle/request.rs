@@ -1,13 +1,14 @@
 //! Reads requests for bundles; refuses a request as a whole if no part of it can be served.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 
 use canopy_bundle::{ByteRange, Margin, Runtime};
 use canopy_plan::{Format, Target};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_wire::{
-    ALPHA_NS_MAX, Priority, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, small_fraction_read,
+    ALPHA_NS_MAX, Priority, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, above_zero, small_fraction_read,
 };
 
 use super::compare::Model;
@@ -109,10 +110,7 @@ impl Wanted {
         if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
             return Err(RequestError::Size { found: size_bytes_max, limit: SIZE_BYTES_MAX_LIMIT });
         }
-        let min = match request.size_bytes_min {
-            Some(0) => return Err(RequestError::Zero { field: "size_bytes_min" }),
-            stated => stated.unwrap_or(1),
-        };
+        let min = above_zero("size_bytes_min", request.size_bytes_min)?.map_or(1, NonZeroU64::get);
         let empty = RequestError::EmptySizes { min, max: size_bytes_max };
         let sizes = ByteRange::new(min, size_bytes_max.saturating_add(1)).ok_or(empty)?;
         let margin = request.margin.map_or(Ok(Margin::STANDARD), margin)?;

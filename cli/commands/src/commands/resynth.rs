@@ -132,10 +132,10 @@ impl Came {
             after_ms: started.elapsed().as_secs_f64() * 1e3,
             plan: plan.name.clone(),
             algorithm: plan.algorithm.clone(),
-            algbw: quality.achieved.clone().exact().to_owned(),
+            algbw: quality.achieved.exact().to_owned(),
             algbw_gigabytes: gigabytes_per_sec(&rate),
-            bound: quality.bound.clone().exact().to_owned(),
-            optimality: quality.optimality.clone().exact().to_owned(),
+            bound: quality.bound.exact().to_owned(),
+            optimality: quality.optimality.exact().to_owned(),
         })
     }
 

@@ -35,11 +35,11 @@ use crate::replan::{
     Audience, Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of,
 };
 use crate::rpc::EventStream;
-use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::fields::{Field, Kind, unix_ms};
 use crate::rpc::shared::listing::{ListRequest, Listing};
+use crate::rpc::shared::plan_query::PlanQuery;
 use crate::rpc::shared::sources::StoredNetworks;
 use crate::rpc::shared::sources::{read_base, resolve_id, resolve_parts};
 use crate::store::Records;
@@ -132,7 +132,7 @@ impl LeasesService {
         let viewer = Viewer::of(headers)?;
         let bill = call::bill();
         let may = |held| bill.as_ref().map_or(Ok(()), |bill| bill.admits(Quota::Leases, held));
-        // Asked again as the lease is kept: this spares the work of one that is over the quota.
+        // PlanQuery again as the lease is kept: this spares the work of one that is over the quota.
         may(self.replanner.leases().owned_by(viewer.name())).map_err(PlanFailure::from)?;
         let (ttl_ms, priority) = checked(&request)?;
         let AcquireLeaseRequest { job, specs, .. } = request;
@@ -154,7 +154,7 @@ impl LeasesService {
                 return Err(bad(&field, problem.to_owned()));
             }
             let source = resolve_id(&self.networks, spec.topology.clone())?;
-            let asked = Asked::from(PlanSpec { topology: source, ..spec.clone() });
+            let asked = PlanQuery::from(PlanSpec { topology: source, ..spec.clone() });
             let Decoded { mut order, .. } = decode(asked, Method::Plan).map_err(PlanFailure::Request)?;
             order.tenant = viewer.owner(&self.isolated);
             tenant = order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default();

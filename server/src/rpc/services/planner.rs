@@ -18,7 +18,6 @@ use self::lasting::Lasting;
 use crate::call;
 use crate::drain::DrainHandle;
 use crate::rpc::shared::admission::Admission;
-use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::call_pool::{CallPool, Repeated};
 use crate::rpc::shared::deadline::DeadlinePolicy;
 use crate::rpc::shared::decode::Method;
@@ -26,6 +25,7 @@ use crate::rpc::shared::deliver::{INLINE_BYTES_MAX, Sink};
 use crate::rpc::shared::events::{EventStream, STREAM_BUFFER};
 use crate::rpc::shared::outgoing::PROGRESS_INTERVAL;
 use crate::rpc::shared::parts::{self};
+use crate::rpc::shared::plan_query::PlanQuery;
 use crate::rpc::shared::resolve::Resolver;
 use crate::rpc::shared::status::call_status;
 use crate::store::StoreError;
@@ -72,7 +72,7 @@ impl PlannerService {
 }
 
 /// A request whose fields are those of its `spec`, but for its terms.
-fn of_spec<Q: Into<Asked>>(request: Request<Q>) -> Request<Asked> {
+fn of_spec<Q: Into<PlanQuery>>(request: Request<Q>) -> Request<PlanQuery> {
     call::has_fields_in("spec");
     request.map(Into::into)
 }

@@ -9,10 +9,10 @@ use tonic::{Request, Status};
 use crate::call;
 use crate::jobs::answers::{Answers, Found};
 use crate::jobs::workers::Jobs;
-use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::call_pool::CallPool;
 use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::deliver::{Answer, Call};
+use crate::rpc::shared::plan_query::PlanQuery;
 use crate::rpc::shared::reading::Reader;
 use crate::rpc::shared::resolve::{Resolved, Resolver};
 use crate::rpc::shared::status::call_status;
@@ -29,14 +29,14 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// Puts the job of a request in line.
-    pub(in crate::rpc) async fn admit(&self, request: Request<Asked>, method: Method) -> Result<Call, Status> {
+    pub(in crate::rpc) async fn admit(&self, request: Request<PlanQuery>, method: Method) -> Result<Call, Status> {
         let resolved = self.resolve(request, method).await?;
         let read = self.reader.read(resolved, method)?;
         Call::submit(&self.jobs.queue, &self.answers, read)
     }
 
     /// Answers a request at once if its plan is known, otherwise when its job has ended.
-    pub(in crate::rpc) async fn answer(&self, request: Request<Asked>, method: Method) -> Result<Answer, Status> {
+    pub(in crate::rpc) async fn answer(&self, request: Request<PlanQuery>, method: Method) -> Result<Answer, Status> {
         let resolved = self.resolve(request, method).await?;
         self.answer_resolved(resolved, method).await
     }
@@ -54,7 +54,7 @@ impl Admission {
     }
 
     /// Admits a prefetch and leaves its job alone.
-    pub(in crate::rpc) async fn leave(&self, request: Request<Asked>) -> Result<Operation, Status> {
+    pub(in crate::rpc) async fn leave(&self, request: Request<PlanQuery>) -> Result<Operation, Status> {
         let headers = request.metadata().clone();
         let call = self.admit(request, Method::PrefetchPlan).await?;
         self.write_down(&headers, &call).await?;
@@ -75,7 +75,11 @@ impl Admission {
     }
 
     /// Completes a request by what is stored and known.
-    pub(in crate::rpc) async fn resolve(&self, request: Request<Asked>, method: Method) -> Result<Resolved, Status> {
+    pub(in crate::rpc) async fn resolve(
+        &self,
+        request: Request<PlanQuery>,
+        method: Method,
+    ) -> Result<Resolved, Status> {
         self.resolver.resolve(&self.pool, request, method).await
     }
 }

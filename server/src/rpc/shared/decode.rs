@@ -8,7 +8,7 @@ use canopy_wire::{Priority, RequestError};
 
 use crate::jobs::job::{Goal, Terms, Worker};
 use crate::jobs::stand_in::OnMiss;
-use crate::rpc::shared::asked::Asked;
+use crate::rpc::shared::plan_query::PlanQuery;
 
 const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 
@@ -64,7 +64,7 @@ impl Method {
 }
 
 /// Reads a request.
-pub(crate) fn decode(asked: Asked, method: Method) -> Result<Decoded, RequestError> {
+pub(crate) fn decode(asked: PlanQuery, method: Method) -> Result<Decoded, RequestError> {
     let terms = terms(&asked, method)?;
     // What it makes of known faults is done by now, but for leases.
     wire::fault_policy(asked.spec.fault_policy)?;
@@ -75,7 +75,7 @@ pub(crate) fn decode(asked: Asked, method: Method) -> Result<Decoded, RequestErr
     Ok(Decoded { order: wire::plan_request(asked.spec)?, quality, terms })
 }
 
-fn terms(asked: &Asked, method: Method) -> Result<Terms, RequestError> {
+fn terms(asked: &PlanQuery, method: Method) -> Result<Terms, RequestError> {
     let usual = match method {
         Method::Plan | Method::StreamPlan | Method::WeighFaults => Priority::Interactive,
         Method::PrefetchPlan => Priority::Prefetch,
@@ -87,7 +87,7 @@ fn terms(asked: &Asked, method: Method) -> Result<Terms, RequestError> {
     Ok(Terms { priority, detached, worker: Worker::Planner })
 }
 
-fn quality(asked: &Asked) -> Result<Quality, RequestError> {
+fn quality(asked: &PlanQuery) -> Result<Quality, RequestError> {
     let on_miss = match v1::OnMiss::try_from(asked.on_miss) {
         Ok(v1::OnMiss::Unspecified | v1::OnMiss::Fail) => OnMiss::Fail,
         Ok(v1::OnMiss::Fallback) => OnMiss::Fallback,

@@ -10,11 +10,11 @@ use tonic::{Request, Status};
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::replan::{Audience, Network, Replanner};
-use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::call_pool::{self, CallPool};
 use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::known_faults::{self, AppliedFaults};
 use crate::rpc::shared::learning::Matter;
+use crate::rpc::shared::plan_query::PlanQuery;
 use crate::rpc::shared::sources::{Gone, Presence, StoredNetworks, resolve_id, resolve_parts, text_hash};
 use crate::rpc::shared::status::call_status;
 
@@ -30,7 +30,7 @@ pub(crate) struct Resolver {
 
 /// A request that says all it means.
 pub(in crate::rpc) struct Resolved {
-    pub(in crate::rpc) request: Request<Asked>,
+    pub(in crate::rpc) request: Request<PlanQuery>,
     /// Known faults that it was made to name.
     pub(in crate::rpc) applied: AppliedFaults,
 }
@@ -40,7 +40,7 @@ impl Resolver {
     pub(in crate::rpc) async fn resolve(
         &self,
         pool: &CallPool,
-        mut request: Request<Asked>,
+        mut request: Request<PlanQuery>,
         method: Method,
     ) -> Result<Resolved, Status> {
         self.networks.complete(&mut request.get_mut().spec.topology);
@@ -94,7 +94,7 @@ fn is_stored(request: &PlanSpec) -> bool {
 
 /// The matter to learn from other servers before a request is looked at here; `None` if nothing matters, or it is
 /// learned where its network is read from the store.
-fn matter(Asked { spec, priority, .. }: &Asked, is_lookup: bool) -> Option<Matter> {
+fn matter(PlanQuery { spec, priority, .. }: &PlanQuery, is_lookup: bool) -> Option<Matter> {
     if is_stored(spec) {
         return None;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use canopy_access::{Denied, JwtError, Refused, TokenError};
 use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1;
-use canopy_wire::{Code, Detail, Refusal, component, error_status, in_short};
+use canopy_wire::{Code, DOMAIN, Detail, Refusal, component, error_status, in_short};
 use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -18,8 +18,6 @@ use crate::failure::{CallFailure, KeptRefusal, PlanFailure, call_refusal, refusa
 
 /// When to try again to make a change that could not be written down.
 const AUDIT_RETRY: Duration = Duration::from_secs(5);
-/// Domain of every `ErrorInfo`.
-const DOMAIN: &str = "canopy";
 
 /// The status of a failure.
 pub(crate) fn to_status(failure: &PlanFailure) -> Status {

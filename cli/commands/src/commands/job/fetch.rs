@@ -391,7 +391,7 @@ fn entry(item: &Item, reply: &PlanResponse) -> Result<PlanEntry, ClientError> {
         path: bundle::plan_file_name(item.position, item.kind.name(), &digest, ending).ok_or(INCOMPLETE)?,
         bytes: artifact.size_bytes,
         sha256: artifact.sha256.clone(),
-        optimality: quality.optimality.clone().exact().to_owned(),
+        optimality: quality.optimality.exact().to_owned(),
         ranks: valid.ranks,
         ranks_per_node: plan.rank_map.as_ref().and_then(loader::ranks_per_node),
         size_bytes_min: valid.size_bytes_min,

@@ -204,7 +204,7 @@ impl InCommon {
             steps: together.steps,
             steps_alone: joint.steps_alone,
             seconds: together.seconds.exact().to_owned(),
-            seconds_alone: joint.seconds_alone.clone().exact().to_owned(),
+            seconds_alone: joint.seconds_alone.exact().to_owned(),
         }
     }
 }

@@ -9,7 +9,7 @@ use tonic::{Request, Status};
 
 use crate::failure::PlanFailure;
 use crate::rpc::shared::admission::Admission;
-use crate::rpc::shared::asked::Asked;
+use crate::rpc::shared::plan_query::PlanQuery;
 use crate::rpc::shared::resolve::Resolved;
 use crate::rpc::{Decoded, Method, decode};
 
@@ -18,7 +18,7 @@ pub(super) async fn compute_bound(
     admission: &Admission,
     request: Request<ComputeBoundRequest>,
 ) -> Result<ComputeBoundResponse, Status> {
-    let request = request.map(Asked::from);
+    let request = request.map(PlanQuery::from);
     let Resolved { request, applied } = admission.resolve(request, Method::ComputeBound).await?;
     let (headers, _, request) = request.into_parts();
     let (jobs, limits) = (Arc::clone(&admission.jobs), admission.resolver.limits);

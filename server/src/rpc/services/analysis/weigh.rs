@@ -17,10 +17,10 @@ use crate::failure::PlanFailure;
 use crate::jobs::questions::{Asked, weighing_bytes};
 use crate::jobs::slices::Part;
 use crate::rpc::shared::admission::Admission;
-use crate::rpc::shared::asked::Asked as AskedFaults;
 use crate::rpc::shared::decode::{Decoded, Method, decode};
 use crate::rpc::shared::events::EventStream;
 use crate::rpc::shared::outgoing::{Ended, Outgoing, PROGRESS_INTERVAL, batches, stream};
+use crate::rpc::shared::plan_query::PlanQuery;
 use crate::rpc::shared::resolve::Resolved;
 
 /// How long a slice is to take, so that workers share what there is to do, and repairs do not wait for long.
@@ -48,7 +48,7 @@ pub(super) async fn weigh_faults(
 ) -> Result<EventStream<WeighFaultsEvent>, Status> {
     let arrived = clock::now();
     let may_fail = wire::what_may_fail(request.get_ref());
-    let Resolved { request, applied } = admission.resolve(request.map(AskedFaults::from), Method::WeighFaults).await?;
+    let Resolved { request, applied } = admission.resolve(request.map(PlanQuery::from), Method::WeighFaults).await?;
     let (headers, _, asked) = request.into_parts();
     let jobs = Arc::clone(&admission.jobs);
     let begun = admission.pool.compute(Method::WeighFaults.name(), &headers, move |_, seat| {

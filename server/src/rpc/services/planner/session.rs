@@ -12,10 +12,10 @@ use super::PlannerService;
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::jobs::computing::Seat;
-use crate::rpc::shared::asked::Asked;
 use crate::rpc::shared::decode::Method;
 use crate::rpc::shared::deliver::Answer;
 use crate::rpc::shared::known_faults::AppliedFaults;
+use crate::rpc::shared::plan_query::PlanQuery;
 use crate::rpc::shared::resolve::Resolved;
 
 /// One call.
@@ -44,7 +44,7 @@ impl Session {
 
     /// Makes a plan as `Plan` would, with the content of its files.
     pub(super) async fn plan_or_status(&self, spec: v1::PlanSpec, limit: Duration) -> Result<v1::PlanResponse, Status> {
-        let mut request = Request::new(Asked { priority: self.priority, ..spec.into() });
+        let mut request = Request::new(PlanQuery { priority: self.priority, ..spec.into() });
         *request.metadata_mut() = self.headers.clone();
         request.set_timeout(limit.max(SEARCH_MIN));
         let resolved = Resolved { request, applied: self.applied.get().cloned().unwrap_or_default() };

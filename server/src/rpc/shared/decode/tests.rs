@@ -178,14 +178,14 @@ fn every_wrong_output_is_named() {
     check_refused("outputs[2]", |request| request.outputs = vec![instances(2, 1), instances(2, 2), instances(2, 2)]);
 }
 
-fn asked(change: impl FnOnce(&mut Asked)) -> Asked {
-    let mut asked = Asked::from(request());
+fn asked(change: impl FnOnce(&mut PlanQuery)) -> PlanQuery {
+    let mut asked = PlanQuery::from(request());
     change(&mut asked);
     asked
 }
 
 #[track_caller]
-fn check_terms_refused(field: &str, change: impl FnOnce(&mut Asked)) {
+fn check_terms_refused(field: &str, change: impl FnOnce(&mut PlanQuery)) {
     let error = decode(asked(change), Method::Plan).err().expect("the request is refused");
     assert_eq!(error.field(), field, "{error}");
 }

@@ -227,7 +227,7 @@ impl BundleFile {
             alignment_elements: file.alignment_elements,
             candidate: file.candidate.clone(),
             algorithm: file.algorithm.clone(),
-            optimality: file.optimality.clone().exact().to_owned(),
+            optimality: file.optimality.exact().to_owned(),
             times: file.times.iter().map(Time::of).collect(),
         })
     }

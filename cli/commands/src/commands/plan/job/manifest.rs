@@ -36,7 +36,7 @@ impl Manifest {
             groups: class.groups,
             ranks: class.ranks,
             size_bytes: class.size_bytes,
-            seconds_alone: class.seconds_alone.clone().exact().to_owned(),
+            seconds_alone: class.seconds_alone.exact().to_owned(),
         };
         let link = |link: &GroupLinkLength| LinkLength {
             from: link.from.clone(),
@@ -46,7 +46,7 @@ impl Manifest {
         };
         let certificate = |lengths: &Vec<_>| Certificate { links: lengths.iter().map(link).collect() };
         let level = |(level, lengths): (&GroupLevel, _)| LevelSummary {
-            seconds: level.seconds.clone().exact().to_owned(),
+            seconds: level.seconds.exact().to_owned(),
             seconds_bound: level.seconds_bound.exact().to_owned(),
             groups: counts(&rates.classes, &level.groups),
             certificate: certificate(lengths),
@@ -57,12 +57,12 @@ impl Manifest {
             ranks: rates.topology.as_ref().map_or(0, |topology| topology.ranks),
             lost_ranks: rates.lost_ranks.clone(),
             forward,
-            seconds: rates.seconds.clone().exact().to_owned(),
+            seconds: rates.seconds.exact().to_owned(),
             seconds_joint: None,
             seconds_bound: rates.seconds_bound.exact().to_owned(),
-            seconds_rings: rates.seconds_rings.clone().exact().to_owned(),
-            seconds_phases: rates.seconds_phases.clone().exact().to_owned(),
-            seconds_alone: rates.seconds_alone.clone().exact().to_owned(),
+            seconds_rings: rates.seconds_rings.exact().to_owned(),
+            seconds_phases: rates.seconds_phases.exact().to_owned(),
+            seconds_alone: rates.seconds_alone.exact().to_owned(),
             classes: rates.classes.iter().map(class).collect(),
             orders: (0..).zip(&rates.orders).map(|(position, one)| order(one, position == rates.best_order)).collect(),
             rank_order: rates.rank_order.clone(),
@@ -132,9 +132,9 @@ impl Group {
             root: collective.root,
             ranks: group.ranks.clone(),
             size_bytes: NonZeroU64::new(group.size_bytes).ok_or_else(|| missing("the size of a group"))?,
-            seconds: group.seconds.clone().exact().to_owned(),
+            seconds: group.seconds.exact().to_owned(),
             plan: plan.name.clone(),
-            achieved: quality.achieved.clone().exact().to_owned(),
+            achieved: quality.achieved.exact().to_owned(),
             files: Vec::new(),
         })
     }

@@ -146,19 +146,15 @@ impl Found {
             cached: reply.cached,
             bounds: reply.bounds.as_ref().map(|bounds| Bounds {
                 t_l: bounds.steps,
-                t_b: bounds.bandwidth.clone().exact().to_owned(),
-                all_to_all_rate: bounds.all_to_all_rate.clone().exact().to_owned(),
+                t_b: bounds.bandwidth.exact().to_owned(),
+                all_to_all_rate: bounds.all_to_all_rate.exact().to_owned(),
             }),
             model: Assumed::of(model.costs),
             topologies: rows.map(|(found, network)| Row::new(found, network, time(network), is_all_to_all)).collect(),
             choices,
             workload: workload.and_then(|workload| chosen(networks, model, workload)),
             lacking: lacking
-                .map(|one| Lacking {
-                    name: one.name.clone(),
-                    t_l: one.steps,
-                    t_b: one.bandwidth.clone().exact().to_owned(),
-                })
+                .map(|one| Lacking { name: one.name.clone(), t_l: one.steps, t_b: one.bandwidth.exact().to_owned() })
                 .collect(),
         })
     }
@@ -223,13 +219,13 @@ impl Row {
         Self {
             expression: network.expression.clone(),
             t_l: network.steps,
-            t_b: found.bandwidth.clone().exact().to_owned(),
+            t_b: found.bandwidth.exact().to_owned(),
             t_b_decimal: decimal(found.bandwidth.exact()),
-            reduce_scatter_t_b: found.reduce_scatter_bandwidth.clone().exact().to_owned(),
+            reduce_scatter_t_b: found.reduce_scatter_bandwidth.exact().to_owned(),
             t_b_kind: if found.at_most { "at-most" } else { "exact" },
             diameter: network.diameter,
             all_to_all: Rate {
-                rate: found.all_to_all_rate.clone().exact().to_owned(),
+                rate: found.all_to_all_rate.exact().to_owned(),
                 rate_decimal: decimal(found.all_to_all_rate.exact()),
                 kind: if found.all_to_all_exact { "exact" } else { "bound" },
             },

@@ -6,8 +6,8 @@ use canopy_training::job::Objective;
 use canopy_wire as wire;
 use canopy_wire::{RequestError, StatedJob, StatedRunning};
 
-use crate::rpc::shared::asked::Asked as AskedPlan;
 use crate::rpc::shared::decode::{self, Method};
+use crate::rpc::shared::plan_query::PlanQuery;
 
 /// What is asked for.
 pub(super) struct Asked {
@@ -66,7 +66,7 @@ impl Asked {
         let probe = asked.request(v1::TopologySource { source: Some(source) }, true);
         let collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allgather.into(), root: None });
         let probe = v1::PlanSpec { collective, fault_policy, ..probe };
-        decode::decode(AskedPlan { priority, ..probe.into() }, Method::Plan)?;
+        decode::decode(PlanQuery { priority, ..probe.into() }, Method::Plan)?;
         Ok(asked)
     }
 
