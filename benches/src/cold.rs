@@ -1,7 +1,6 @@
 //! A plan on an empty cache, as `canopy plan NETWORK -c allgather -o plan.json` makes it: from the request to a server in
 //! this process to the last byte of the file.
 
-use canopy_proto::Exact as _;
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -9,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use canopy_client::{Client, ErrorClass, PlanReceiver, ServerAddress};
+use canopy_proto::Exact as _;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Accepted, Collective, CollectiveSpec, DocumentFormat, OutputFormat, OutputSpec, PlanResponse, PlanSpec, Progress,

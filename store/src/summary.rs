@@ -1,10 +1,10 @@
 //! The summary of a stored plan, known without reading the plan.
 
-use canopy_wire::Exact as _;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use canopy_planner::{PlanKey, ScheduleKey};
+use canopy_wire::Exact as _;
 use canopy_wire::StoredPlan;
 
 use super::{DamagedRecord, decode_message, encode_message};

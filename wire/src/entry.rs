@@ -1,6 +1,5 @@
 //! Stored requests: a message of its own, with everything that a plan depends on.
 
-use crate::fraction::StoredRatio;
 use bytes::Bytes;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -11,6 +10,7 @@ use canopy_topology::Transit;
 use prost::Message as _;
 
 use crate::formats::{target, target_on_the_wire};
+use crate::fraction::StoredRatio;
 use crate::losses::{loss_read, loss_written};
 use crate::plan_request::{topology_input, topology_on_the_wire};
 use crate::priority::Priority;

@@ -1,6 +1,5 @@
 //! The groups of a job as a request states them.
 
-use crate::stated_fraction::fraction_read;
 use std::num::NonZeroU64;
 
 use canopy_proto::v1;
@@ -10,6 +9,7 @@ use canopy_training::job::{Class, Job, JobError, Layout, Movement};
 use crate::plan::collective_of_wire;
 use crate::plan_request::SIZE_BYTES_MAX_LIMIT;
 use crate::refused::RequestError;
+use crate::stated_fraction::fraction_read;
 
 /// Most classes of groups.
 const CLASSES_MAX: usize = 64;

@@ -1,13 +1,12 @@
 //! Faults on the wire, as [`canopy_faults`] describes them.
 
-use crate::fraction::StoredRatio;
-use crate::fraction::fraction_of;
-use crate::fraction::read_small;
 use bytes::Bytes;
 use canopy_faults::{Device, Loss, Remaining, RemainingError, Target, TargetError};
 use canopy_proto::v1;
 use canopy_proto::v1::fault::Target as Stated;
 use prost::Message as _;
+
+use crate::fraction::{StoredRatio, Unread, fraction_of, read_small};
 
 /// Why a stated fault is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,8 +82,15 @@ pub fn loss(stated: &v1::Fault) -> Result<Loss, LossError> {
 /// # Errors
 /// The text is not a fraction from 0 to 1.
 pub(crate) fn remaining(stated: &v1::Fraction) -> Result<Remaining, TargetError> {
-    let unread = || RemainingError { found: stated.exact.chars().take(80).collect() };
-    let (numerator, denominator) = read_small(stated).map_err(|_| unread())?;
+    let unread = |why| {
+        let exact: String = stated.exact.chars().take(80).collect();
+        let found = match why {
+            Unread::Text => exact,
+            Unread::Value => format!("{exact} and {} at once", stated.value),
+        };
+        RemainingError { found }
+    };
+    let (numerator, denominator) = read_small(stated).map_err(unread)?;
     Ok(Remaining::new(numerator, denominator)?)
 }
 

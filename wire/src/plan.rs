@@ -1,6 +1,5 @@
 //! Plans, bounds and their networks on the wire.
 
-use crate::fraction::fraction;
 use canopy_plan::PlanFile;
 use canopy_planner::{
     Bounds, File, HashKind, JointSummary, PLANNER_CLASS, Planned, Prepared, Puncture, Rejection, Request, ScheduleKey,
@@ -17,6 +16,7 @@ use prost_types::{Duration, Timestamp};
 
 use crate::digest::sha256_hex;
 use crate::formats::format_on_the_wire;
+use crate::fraction::fraction;
 use crate::losses;
 use crate::request::{form_on_the_wire, slots_on_the_wire};
 

@@ -3,7 +3,6 @@
 //! The folder is open only while it is read or written. Where a server runs on it, that server is asked instead: it holds
 //! the folder, and knows more of it.
 
-use canopy_wire::fraction;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use canopy_service::{Limits, Outcome, PlanService, STACK_BYTES, ServiceError};
 use canopy_store::StoreError;
 use canopy_synth::Stop;
 use canopy_topology::Rate;
+use canopy_wire::fraction;
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Deadline};

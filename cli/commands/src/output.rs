@@ -1,10 +1,10 @@
 //! What commands print for machines, and the parts that several commands' JSON objects share.
 
-use canopy_proto::Exact as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use canopy_planner::TopologyKey;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{self, Artifact, InNetwork, Plan, Reach, StepCost};
 use canopy_topology::{Rate, Ratio, Topology, content_hash};
 use canopy_wire::{sha256_hex, topology_summary};

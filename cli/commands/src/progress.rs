@@ -1,10 +1,10 @@
 //! A line on a terminal's standard error that says how far a plan is, and for how long it has been made.
 
-use canopy_proto::Exact as _;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{Accepted, Progress};
 use canopy_topology::Rate;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -4,13 +4,13 @@
 //! on: the same order with a large tolerance, one of `tacos`, and the same order with a small tolerance. Each is a plan of
 //! its own, the same whenever it is asked for; only which of them is sent is a matter of time.
 
-use canopy_wire::Exact as _;
 use std::time::Duration;
 
 use canopy_planner::{Request as Order, RequestKey};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::Ratio;
+use canopy_wire::Exact as _;
 use canopy_wire::Priority;
 use tokio::sync::watch;
 use tokio::time::{self, Instant};

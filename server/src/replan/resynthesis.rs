@@ -1,12 +1,12 @@
 //! One replan: from the cache if possible, else a provisional plan first and then the final one.
 
-use canopy_wire::Exact as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use canopy_faults::Loss;
 use canopy_planner::{Request as Order, RequestKey, chain};
+use canopy_wire::Exact as _;
 use canopy_wire::{KeptRequestError, Priority, each_once, kept_request, loss_written, require_few_faults, timestamp};
 use prost_types::Duration as WireDuration;
 use tokio::task::spawn_blocking;

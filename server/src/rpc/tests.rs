@@ -1,12 +1,12 @@
 //! What the pipeline makes, as it is sent and judged.
 
-use canopy_proto::Exact as _;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::{Arc, Mutex};
 
 use canopy_import::FileKind;
 use canopy_plan::{Certainty, Format, Instances, LowerError, Profile, Target};
 use canopy_planner::{Group, Making, PlanError, PlanKey, Request as Order, TopologyInput};
+use canopy_proto::Exact as _;
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, BoundError, Never, RootPolicy, SumOptions, SynthesisError, TreeLimits};

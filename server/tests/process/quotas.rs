@@ -1,6 +1,5 @@
 //! Quotas, and what belongs to one tenant alone.
 
-use canopy_wire::reason_of;
 use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
@@ -20,6 +19,7 @@ use canopy_proto::v1::{
     ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, TopologyDocument, TopologySource, UnpinPlanRequest,
     WatchLeasesRequest, fault,
 };
+use canopy_wire::reason_of;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;

@@ -1,9 +1,9 @@
 //! Checked plans that are there while the one that was asked for is still being made.
 
-use canopy_proto::Exact as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{

@@ -1,11 +1,11 @@
 //! Plans that stand in for those that do not come.
 
-use canopy_proto::Exact as _;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use canopy_planner::PlanError;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::plans_client::PlansClient;

@@ -1,6 +1,5 @@
 //! Operations: jobs seen from outside, detached and cancelled ones among them.
 
-use canopy_wire::reason_of;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use canopy_proto::v1::{
     CancelOperationRequest, GetOperationRequest, ListOperationsRequest, Operation, OperationState, PlanRequest,
     PlanSpec, Priority, WaitOperationRequest,
 };
+use canopy_wire::reason_of;
 use tonic::transport::Channel;
 use tonic::{Code, Request};
 use tonic_types::StatusExt as _;

@@ -1,9 +1,9 @@
 //! Plans of collectives that run at the same time: made in common, each for itself, and judged together by who gets them.
 
-use canopy_proto::Exact as _;
 use std::num::NonZeroU64;
 
 use canopy_plan::read_plan;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{
     CacheOutcome, Collective, CollectiveSpec, FetchPlanFileRequest, JointBundle, JointBundleSpec, JointCollective,
     JointSpec, OutputFormat, OutputSpec, Plan, PlanBundleRequest, PlanSpec, fetch_plan_file_event,

@@ -1,6 +1,5 @@
 //! Requests for new plans where faults are known.
 
-use canopy_wire::reason_of;
 use std::time::Duration;
 
 use canopy_proto::v1::networks_client::NetworksClient;
@@ -13,6 +12,7 @@ use canopy_proto::v1::{
     FaultPolicy, JointBundleSpec, JointCollective, Lease, ListTopologiesRequest, OutputFormat, OutputSpec,
     PlanBundleRequest, PlanResponse, PlanSpec, Punctured, ReplanStage, TopologySource, WaitOperationRequest,
 };
+use canopy_wire::reason_of;
 use tonic::Code;
 use tonic_types::StatusExt as _;
 

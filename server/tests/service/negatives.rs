@@ -1,6 +1,5 @@
 //! Requests that are known to have no plan: refused without a search, for a time, and until somebody wants another try.
 
-use canopy_wire::reason_of;
 use std::time::Duration;
 
 use canopy_proto::v1::server_client::ServerClient;
@@ -9,6 +8,7 @@ use canopy_proto::v1::{
     operations_client::OperationsClient,
 };
 use canopy_server::RefusalOptions;
+use canopy_wire::reason_of;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 

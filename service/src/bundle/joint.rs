@@ -3,7 +3,6 @@
 //! Each plan is one that anybody could ask for by itself (`PlanSpec.joint`), so each is kept, found again and fetched like any
 //! other. Before they are named together, their files are read back and judged together.
 
-use canopy_wire::fraction;
 use std::num::NonZeroU64;
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use canopy_planner::{PlanError, chain};
 use canopy_proto::v1;
 use canopy_schedule::{Certificate, CutDirection, JointPart, JointTask, check_joint, joint_bound};
 use canopy_topology::{NodeIndex, Rank, Topology, TopologyLimits};
+use canopy_wire::fraction;
 use canopy_wire::{Priority, RequestError, plan_header};
 
 use super::maker::PlanMaker;

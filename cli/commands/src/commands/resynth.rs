@@ -2,7 +2,6 @@
 
 mod restart;
 
-use canopy_proto::Exact as _;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use canopy_client::{ClientError, PlanReceiver};
 use canopy_faults::Loss;
 use canopy_plan::Format;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     self, GetPlanSummaryRequest, ListLeasesRequest, OnMiss, PlanRequest, PlanResponse, PlanSpec, Punctured,

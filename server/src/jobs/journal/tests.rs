@@ -1,4 +1,3 @@
-use canopy_wire::reason_of;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,6 +10,7 @@ use canopy_planner::{
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Never, RootPolicy, Stop as _, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Attributes, DocumentFormat, DraftNode, NodeKind, Slot, TopologyDraft, TopologyLimits, Transit};
+use canopy_wire::reason_of;
 use canopy_wire::{Priority, StoredPlan};
 
 use super::*;

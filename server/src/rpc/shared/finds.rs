@@ -3,7 +3,6 @@
 //! A record is the encoded answer. It is a cache of what can be found again: one that cannot be read costs a search, and
 //! nothing else.
 
-use canopy_wire::fraction;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use canopy_design::finder::{Candidate, FindError, Finder, Found, Links, Query, V
 use canopy_optimize::Stop;
 use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1::{FindBounds, FindNetworksResponse, FoundTopology, LackingTopology};
+use canopy_wire::fraction;
 use parking_lot::Mutex;
 
 use crate::store::deciding;

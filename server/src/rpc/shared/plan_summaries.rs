@@ -1,6 +1,5 @@
 //! Summaries of plans: the fields for lists and filters, and their form on the wire.
 
-use canopy_wire::fraction;
 use std::time::Duration;
 
 use canopy_planner::PlanKey;
@@ -8,6 +7,7 @@ use canopy_proto::v1;
 use canopy_proto::v1::CollectiveSpec;
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Ratio;
+use canopy_wire::fraction;
 use canopy_wire::{collective_of_wire, timestamp};
 
 use crate::clock;

@@ -1,6 +1,5 @@
 //! `canopy job fetch`: brings the plans of a job into its folder.
 
-use canopy_proto::Exact as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use canopy_bundle::Runtime;
 use canopy_client::{Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, Retries, RetryPolicy};
 use canopy_plan::Format;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{self, PlanRequest, PlanResponse, Priority};
 use canopy_schedule::CollectiveKind;
 use clap::ValueEnum;

@@ -2,10 +2,10 @@
 
 mod files;
 
-use canopy_proto::Exact as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{PlanSuperseded, ReplanEvent, WatchLeasesRequest};
 use serde::Serialize;

@@ -1,6 +1,5 @@
 //! `Analysis.WeighFaults`: which single faults cost a collective how much. Workers weigh them in slices.
 
-use canopy_wire::fraction;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use canopy_proto::v1::weigh_faults_event::Event;
 use canopy_proto::v1::{WeighFaultsEvent, WeighFaultsProgress, WeighFaultsRequest, WeighFaultsStarted, WeighedFaults};
 use canopy_topology::Rate;
 use canopy_wire as wire;
+use canopy_wire::fraction;
 use tonic::{Request, Status};
 
 use crate::clock;

@@ -1,6 +1,5 @@
 //! `Plans.SimulatePlan`: how long a stored plan takes, and when its links are busy.
 
-use canopy_wire::fraction;
 use std::sync::Arc;
 
 use canopy_plan::Format;
@@ -11,6 +10,7 @@ use canopy_proto::v1::{
 };
 use canopy_simulate::{ALPHA_NS_USUAL, PIECE_BYTES_USUAL, Reached, part_start_ps};
 use canopy_topology::{Latency, TopologyLimits};
+use canopy_wire::fraction;
 use canopy_wire::{StoredPlan, format_of_wire};
 use parking_lot::Mutex;
 use prost::Message as _;

@@ -1,4 +1,3 @@
-use canopy_wire::fraction_of;
 use std::num::NonZeroU32;
 
 use canopy_plan::{Format, Instances, Profile, Target};
@@ -7,6 +6,7 @@ use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::Transit;
+use canopy_wire::fraction_of;
 
 use super::*;
 

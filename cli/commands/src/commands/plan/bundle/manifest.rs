@@ -2,10 +2,10 @@
 //!
 //! It depends on the answer alone: the same bundle has the same bytes, wherever and whenever it is written.
 
-use canopy_proto::Exact as _;
 use std::path::Path;
 
 use canopy_bundle::Runtime;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{self, PlanBundleResponse};
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 //! What was found of a job, as `manifest.json` and as the command prints it.
 
-use canopy_proto::Exact as _;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::num::NonZeroU64;
 use std::path::Path;
 
 use canopy_client::PlannedGroups;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{GroupClassRates, GroupLevel, GroupLinkLength, GroupOrder, GroupPlan, Plan};
 use canopy_schedule::{SharedPart, shared_time};
 use canopy_topology::Ratio;

@@ -2,9 +2,9 @@
 //!
 //! It depends on the answer alone: the same plans have the same bytes, wherever and whenever they are written.
 
-use canopy_proto::Exact as _;
 use std::path::Path;
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{JointBundle, JointItem};
 use serde::Serialize;
 

@@ -1,9 +1,9 @@
 //! What published baselines take for several collectives at once, beside plans that were made in common.
 
-use canopy_proto::Exact as _;
 use std::num::NonZeroU64;
 
 use canopy_baselines::{Tenant, queued_together_ps};
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{JointItem, PlanBundleResponse};
 use canopy_schedule::Collective;
 use canopy_synth::Never;

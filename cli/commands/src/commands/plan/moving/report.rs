@@ -159,8 +159,10 @@ impl Report {
         self.planned += 1;
         self.write(plan)?;
         let MovingPlan { number, seconds: time, seconds_bound, skipped, .. } = plan;
-        let (time, seconds_bound) = (time.exact(), seconds_bound.exact());
-        let (ratio, parts) = (ratio(seconds_bound, time), plan.bytes.len());
+        let time = time.exact();
+        let seconds_bound = seconds_bound.exact();
+        let ratio = ratio(seconds_bound, time);
+        let parts = plan.bytes.len();
         if self.json {
             let (number, skipped) = (*number, *skipped);
             return print_json(COMMAND, &Object::Plan { number, seconds: time, seconds_bound, ratio, parts, skipped });

@@ -1,11 +1,11 @@
 //! What a collective on a network takes, exactly: so many steps of one latency, and the data over a node's bandwidth.
 
-use canopy_proto::Exact as _;
 use std::str::FromStr;
 use std::time::Duration;
 
 use canopy_design::finder::{Choice, Line, choices};
 use canopy_optimize::Fraction;
+use canopy_proto::Exact as _;
 use canopy_proto::v1::FoundTopology;
 use canopy_schedule::CollectiveKind as Kind;
 use canopy_topology::Capacity;

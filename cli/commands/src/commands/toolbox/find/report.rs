@@ -1,8 +1,8 @@
 //! What `canopy tools find` prints, for programs and for people.
 
-use canopy_proto::Exact as _;
 use std::collections::BTreeMap;
 
+use canopy_proto::Exact as _;
 use canopy_proto::v1::{FindNetworksRequest, FindNetworksResponse, FoundTopology};
 use canopy_schedule::CollectiveKind as Kind;
 use serde::Serialize;
